@@ -1,0 +1,28 @@
+# Each target is one line a person could type, and sets up what it needs: a fresh machine has only Python and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench mutants clean
+
+demo: .venv/ready  ## train softmax, GM and VC on scikit-learn's digits: a table and a picture
+	$(BIN)/python examples/digits.py
+
+test: .venv/ready  ## everything that must hold
+	$(BIN)/python -m pytest
+
+check: .venv/ready  ## lint, format, types, import contracts
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+bench: .venv/ready  ## time and memory of the head against softmax, side by side
+	$(BIN)/python benchmarks/head.py
+
+mutants: .venv/ready  ## break the core in one line at a time; the tests must notice every time
+	$(BIN)/python tests/mutants.py
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:  ## remove the environment and every cache
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

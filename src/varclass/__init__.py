@@ -1,0 +1,53 @@
+"""varclass: neural classifiers that state how their latents are distributed, and are honest about what they know."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from varclass.classifier import Classifier as Classifier
+    from varclass.classifier import from_model as from_model
+    from varclass.core.head import VariationalHead as VariationalHead
+    from varclass.core.label_prior import LabelPrior as LabelPrior
+    from varclass.core.label_prior import estimate_label_prior as estimate_label_prior
+    from varclass.core.objectives import CE as CE
+    from varclass.core.objectives import GM as GM
+    from varclass.core.objectives import VC as VC
+    from varclass.core.objectives import Authors as Authors
+    from varclass.core.objectives import Objective as Objective
+    from varclass.core.objectives import Terms as Terms
+    from varclass.core.priors import ClassPrior as ClassPrior
+    from varclass.core.ratio import RatioEstimator as RatioEstimator
+
+_HOMES = {
+    "VariationalHead": "core.head",
+    "Classifier": "classifier",
+    "from_model": "classifier",
+    "estimate_label_prior": "core.label_prior",
+    "CE": "core.objectives",
+    "GM": "core.objectives",
+    "VC": "core.objectives",
+    "Authors": "core.objectives",
+    "Objective": "core.objectives",
+    "Terms": "core.objectives",
+    "ClassPrior": "core.priors",
+    "LabelPrior": "core.label_prior",
+    "RatioEstimator": "core.ratio",
+}
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used, so that `import varclass` costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'varclass' has no attribute {name!r}")
+    value = getattr(import_module(f"varclass.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

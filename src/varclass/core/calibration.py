@@ -1,0 +1,63 @@
+"""Fitting the one scalar that `VariationalHead.calibrate` keeps: a common factor on every class's sigma."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from varclass.core.targets import read_target
+
+if TYPE_CHECKING:
+    from varclass.core.head import VariationalHead
+
+LOG_RANGE = (-4.0, 4.0)  # factors from 0.018 to 55: temperatures, their squares, from 3e-4 to 3000
+
+
+@torch.no_grad()
+def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> float:
+    """Set `scale_factor` to the minimiser of -E log p(y|z) on held-out data, and return it."""
+    target = read_target(y, features.shape[:-1], head.class_weight, head.num_classes, head.ignore_index)
+    if target.labels is None or not len(target.labels):
+        raise ValueError(f"calibrate needs at least one hard label; got y of shape {tuple(y.shape)}, {y.dtype}")
+    labels, factor = target.labels, head.class_prior.scale_factor
+    before, seed = factor.clone(), int(torch.randint(2**31, ()))
+
+    def held_out_loss(log_factor: float) -> float:
+        factor.fill_(math.exp(log_factor))
+        with torch.random.fork_rng(devices=[factor.device] if factor.is_cuda else []):
+            torch.manual_seed(seed)  # the same draws every time, if q(z|x) is stochastic
+            log_posterior = head.log_posterior(features).reshape(-1, head.num_classes).double()
+        return float(target.average(F.nll_loss(log_posterior, labels, reduction="none")))
+
+    try:
+        factor.fill_(math.exp(golden_section(held_out_loss, *LOG_RANGE)))
+    except BaseException:
+        factor.copy_(before)
+        raise
+    return float(factor)
+
+
+def golden_section(function: Callable[[float], float], low: float, high: float, tolerance: float = 1e-5) -> float:
+    """The minimiser of a unimodal function on an interval.
+
+    >>> round(golden_section(lambda x: (x - 1) ** 2, -4, 4), 4)
+    1.0
+    """
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    while high - low > tolerance:
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(right)
+    return (low + high) / 2

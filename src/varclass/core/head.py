@@ -1,0 +1,355 @@
+"""VariationalHead: the output layer. Features in, log p(z, y) out; softmax of that is p(y|z), logsumexp is log p(z)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from varclass.core import calibration, linear, presets, vmf  # noqa: F401 (importing vmf registers the family)
+from varclass.core.label_prior import LabelPrior
+from varclass.core.many_classes import choose_chunk
+from varclass.core.objectives import OBJECTIVES, Objective, Terms
+from varclass.core.options import check_choice, check_count, check_positive
+from varclass.core.posterior import POSTERIORS
+from varclass.core.priors import ALL, PRIORS, ClassPrior
+from varclass.core.ratio import RATIOS, RatioEstimator
+from varclass.core.targets import read_target
+
+GROUPS = {"phi": ("projection", "posterior"), "theta": ("class_prior",), "pi": ("label_prior",), "psi": ("ratio",)}
+
+
+class VariationalHead(nn.Module):
+    """A drop-in for `nn.Linear` + softmax that states how its inputs are distributed given the class.
+
+    log p(z, y) = log p_theta(z|y) + log p_pi(y);  p(y|z) = softmax_y;  log p(z) = logsumexp_y        [eq:sce, eq:LVC_2]
+
+    Every option left at None takes the value in `varclass.core.presets`, where each default and its reason stand.
+
+    Args:
+        in_features: size of the encoder's output.
+        num_classes: C, at least 2.
+        latent_dim: D of z; a linear map in_features -> D then comes first and belongs to the encoder (phi). None: z is the
+            features, as in the paper.
+        objective: "ce", "gm", "vc", "authors", or an `Objective`.
+        beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM. Default 1/D; the paper's value is 1.
+        prior: "gaussian" or "vmf" (latents are then normalised).
+        covariance: "diagonal" (the paper's), "isotropic", "shared", "unit"; vmf has no diagonal.
+        means: "learned" (the paper's) or "simplex", fixed and equidistant.
+        separation: |mu_y| in units of sigma, 4 by default; the initial radius if means are learned.
+        ratio: "linear" (the paper's), "quadratic", "mlp", "shared". Built only if the objective uses one.
+        label_prior: "learned" (the paper's), "uniform", or a tensor of C probabilities.
+        posterior: "delta" (the paper's) or "gaussian"; predictions then average over `draws`.
+        preset: "paper" or "authors", other values for what is not given here.
+        draws: latents per prediction if the posterior is Gaussian; 16, in antithetic pairs.
+        posterior_moves_pi: let log p(y|z) move pi too, eq:LVC_2 differentiated as it stands. Algorithm 1 does not.
+        class_weight: C weights; the data distribution is taken in proportion to w_y p(x, y), in every term.
+        ignore_index: hard labels of this value do not count.
+        class_chunk: classes per chunk in training; None chooses by size (see `many_classes`).
+
+    >>> head = VariationalHead(in_features=8, num_classes=3)
+    >>> features, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
+    >>> head.loss(features, y).backward()
+    >>> head(features).shape
+    torch.Size([5, 3])
+    """
+
+    ratio: RatioEstimator
+    class_weight: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        latent_dim: int | None = None,
+        objective: str | Objective | None = None,
+        beta: float | None = None,
+        prior: str | None = None,
+        covariance: str | None = None,
+        means: str | None = None,
+        separation: float | None = None,
+        ratio: str | None = None,
+        label_prior: str | Tensor | None = None,
+        posterior: str | None = None,
+        preset: str | None = None,
+        draws: int = 16,
+        posterior_moves_pi: bool = False,
+        class_weight: Tensor | None = None,
+        ignore_index: int = -100,
+        class_chunk: int | None = None,
+    ) -> None:
+        super().__init__()
+        if preset is not None:
+            check_choice("preset", preset, presets.PRESETS)
+        default = presets.RECOMMENDED if preset is None else presets.PRESETS[preset]
+        self.in_features = check_count("in_features", in_features, 1)
+        self.num_classes = check_count("num_classes", num_classes, 2)
+        self.latent_dim = in_features if latent_dim is None else check_count("latent_dim", latent_dim, 1)
+        self.draws = check_count("draws", draws, 1)
+        self.class_chunk = None if class_chunk is None else check_count("class_chunk", class_chunk, 1)
+        self.posterior_moves_pi, self.ignore_index, self.preset = posterior_moves_pi, ignore_index, preset
+        self.lr_multipliers, self.undecayed = default["lr_multipliers"], default["undecayed"]
+
+        self.objective = self._make_objective(objective or default["objective"], beta, default["beta"])
+        self.projection = nn.Identity() if latent_dim is None else nn.Linear(in_features, latent_dim)
+        family = PRIORS.pick(prior or default["prior"])
+        self.class_prior: ClassPrior = family(
+            self.num_classes,
+            self.latent_dim,
+            covariance or default["covariance"] or family.covariances[0],
+            means or default["means"],
+            default["separation"] if separation is None else separation,
+        )
+        self.label_prior = self._make_label_prior(label_prior)
+        self.posterior = POSTERIORS.pick(posterior or default["posterior"])(in_features, self.latent_dim)
+        estimator = RATIOS.pick(ratio or default["ratio"])
+        if self.objective.uses_ratio:  # otherwise its parameters would never see a gradient
+            self.ratio = estimator(self.num_classes, self.latent_dim)
+        self.register_buffer("class_weight", self._check_class_weight(class_weight))
+
+    # ---------------------------------------------------------------------------------------------- features to numbers
+
+    def forward(self, features: Tensor) -> Tensor:
+        """log p(z, y), (..., in_features) -> (..., C).
+
+        With a Gaussian posterior: log mean p(y|z) + log mean p(z) over the draws, so that softmax and logsumexp of the
+        output keep their meaning.
+        """
+        flat = self._flatten(features)
+        with torch.autocast(flat.device.type, enabled=False):
+            latents = self.posterior.draws(flat, self._mean(flat), self.draws)
+            found = [self.log_joint(self.class_prior.support(z)) for z in latents]
+            out = found[0] if len(found) == 1 else _average_prediction(found)
+        return out.reshape(*features.shape[:-1], self.num_classes)
+
+    def log_posterior(self, features: Tensor) -> Tensor:
+        """log p(y|x), (..., in_features) -> (..., C), by Bayes' rule."""
+        return torch.log_softmax(self(features), dim=-1)
+
+    def log_evidence(self, features: Tensor) -> Tensor:
+        """log p(z), (..., in_features) -> (...): how expected these latents are; low for inputs unlike the training data."""
+        return torch.logsumexp(self(features), dim=-1)
+
+    def latent(self, features: Tensor) -> Tensor:
+        """z, (..., in_features) -> (..., D): the mean of q(z|x), on the class prior's support."""
+        flat = self._flatten(features)
+        with torch.autocast(flat.device.type, enabled=False):
+            z = self.class_prior.support(self._mean(flat))
+        return z.reshape(*features.shape[:-1], self.latent_dim)
+
+    def loss(self, features: Tensor, y: Tensor) -> Tensor:
+        """The scalar whose one backward pass moves phi, theta, pi and psi, each as the objective says.
+
+        Args:
+            features: (..., in_features).
+            y: labels (...), or soft labels (..., C), of which every term is the expectation.
+        """
+        return self.terms(features, y).total
+
+    def terms(self, features: Tensor, y: Tensor) -> Terms:
+        """Every term of the objective, for logging; `.total` is the loss."""
+        flat = self._flatten(features)
+        target = read_target(y, features.shape[:-1], self.class_weight, self.num_classes, self.ignore_index)
+        with torch.autocast(flat.device.type, enabled=False):
+            z = self.class_prior.support(self.posterior.sample(flat, self._mean(flat)))
+            return self.objective.terms(self, z, target)
+
+    # --------------------------------------------------------------------------------------------------- latents
+
+    def log_joint(self, z: Tensor, classes: slice = ALL) -> Tensor:
+        """log p(z, y) of latents, (B, D) -> (B, C). Gradient: z, theta; pi only if `posterior_moves_pi`."""
+        return self.class_prior.log_prob(z, classes) + self._log_label()[classes]
+
+    def log_joint_of(self, z: Tensor, y: Tensor) -> Tensor:
+        """log p(z_i, y_i), (B, D), (B,) -> (B,). Gradient: as `log_joint`."""
+        return self.class_prior.log_prob_of(z, y) + self._log_label()[y]
+
+    def sample(self, y: Tensor) -> Tensor:
+        """z ~ p(z|y), labels (...) -> latents (..., D)."""
+        labels = self._check_labels(y)
+        return self.class_prior.sample(labels).reshape(*y.shape, self.latent_dim)
+
+    def standardize(self, z: Tensor, y: Tensor) -> Tensor:
+        """Latents (..., D) in the frame of their class: standard normal under a Gaussian prior. Gradient: z."""
+        if z.shape != (*y.shape, self.latent_dim):
+            raise ValueError(f"z must have shape {(*y.shape, self.latent_dim)} to go with y; got {tuple(z.shape)}")
+        labels = self._check_labels(y)
+        return self.class_prior.standardize(z.reshape(-1, self.latent_dim), labels).reshape(z.shape)
+
+    def chunk_for(self, batch: int) -> int | None:
+        """Classes per chunk that a training step on `batch` samples takes, or None if all at once."""
+        return self.class_chunk or choose_chunk(batch, self.num_classes)
+
+    # ------------------------------------------------------------------------------------------------- training
+
+    def parameter_groups(
+        self,
+        lr: float,
+        weight_decay: float = 0.0,
+        *,
+        lr_multipliers: Mapping[str, float] | None = None,
+        weight_decays: Mapping[str, float] | None = None,
+        encoder: nn.Module | None = None,
+    ) -> list[dict[str, Any]]:
+        """Groups "phi", "theta", "pi", "psi" for any torch optimizer, those that have parameters.
+
+        Args:
+            lr: the encoder's learning rate.
+            weight_decay: the encoder's; theta and pi have none unless the preset or `weight_decays` says so.
+            lr_multipliers: factor on `lr` by group.
+            weight_decays: weight decay by group.
+            encoder: a module whose parameters join "phi".
+
+        >>> [g["name"] for g in VariationalHead(4, 2).parameter_groups(lr=0.1)]
+        ['theta', 'pi', 'psi']
+        """
+        multipliers = {**self.lr_multipliers, **(lr_multipliers or {})}
+        decays = {**dict.fromkeys(self.undecayed, 0.0), **(weight_decays or {})}
+        for name in (*multipliers, *decays):
+            check_choice("a parameter group", name, GROUPS)
+        groups = []
+        for name, children in GROUPS.items():
+            modules = [getattr(self, child) for child in children if hasattr(self, child)]
+            if name == "phi" and encoder is not None:
+                modules = [encoder, *modules]
+            params = [p for module in modules for p in module.parameters() if p.requires_grad]
+            group = {"name": name, "params": params, "lr": lr * multipliers.get(name, 1.0)}
+            groups.append(group | {"weight_decay": decays.get(name, weight_decay)})
+        return [group for group in groups if group["params"]]
+
+    # ------------------------------------------------------------------------------- after training: calibrate, shift
+
+    def calibrate(self, features: Tensor, y: Tensor) -> float:
+        """Fit one factor on every class's sigma to held-out log p(y|z), and keep it: temperature scaling, generatively.
+
+        sigma_y <- s sigma_y leaves p(y) alone and keeps the densities normalised, so log p(z) stays meaningful. Calling
+        it again fits anew. Returns s: above 1 the head was overconfident.
+        """
+        return calibration.fit_scale_factor(self, features, y)
+
+    def with_label_prior(self, probs: Tensor) -> VariationalHead:
+        """The same head, sharing its weights, with p(y) replaced: for test data whose class frequencies are others.
+
+        `estimate_label_prior` finds them from unlabelled predictions.
+        """
+        shifted = copy.copy(self)
+        shifted._modules = dict(self._modules)
+        shifted.label_prior = LabelPrior(self.num_classes, torch.as_tensor(probs)).to(self._log_label())
+        return shifted
+
+    # ---------------------------------------------------------------------------------------- to and from nn.Linear
+
+    @classmethod
+    def from_linear(cls, layer: nn.Linear, *, label_prior: Tensor | str = "uniform", **options: Any) -> VariationalHead:
+        """A head with the same posterior as a trained `nn.Linear` + softmax (or, with one output, + sigmoid).
+
+        Sigma = I and mu_y = w_y + v, where the common shift v is chosen so that p(y) is the one given. Where no shift
+        can do that (C > D + 1 in general), what remains is absorbed in p(y), with a warning.
+
+        Args:
+            layer: the trained layer; its bias may be None.
+            label_prior: p(y) to keep, "uniform" by default; "learned" starts there and trains on.
+            options: any other of `VariationalHead`; the covariance is "shared" unless given.
+        """
+        for name in ("latent_dim", "means", "separation", "prior"):
+            if name in options:
+                raise ValueError(f"from_linear sets {name} itself; got {name}={options[name]!r}")
+        weight, bias = linear.class_weights(layer)
+        kept = LabelPrior(len(weight), label_prior)
+        mean, log_label = linear.solve_means(weight, bias, kept.log_probs().detach().to(weight))
+        options = {"covariance": "shared", **options}
+        head = cls(weight.shape[1], len(weight), label_prior="learned" if kept.learned else log_label.exp(), **options)
+        head = head.to(layer.weight)
+        with torch.no_grad():
+            head.class_prior.get_parameter("mean").copy_(mean)
+            head.label_prior.logits.copy_(log_label)
+        return head
+
+    def as_linear(self) -> nn.Linear:
+        """An `nn.Linear` with the same posterior, if the log-odds of the classes are linear in the features.
+
+        That holds for a shared or unit covariance and a delta posterior; a projection is folded in. log p(z) cannot be
+        recovered from it.
+        """
+        return linear.fold(self)
+
+    # ------------------------------------------------------------------------------------------------- the boundary
+
+    def extra_repr(self) -> str:
+        p = self.class_prior
+        label = "learned" if self.label_prior.learned else "fixed"
+        shown = f"{self.in_features}, {self.num_classes}, latent_dim={self.latent_dim}, objective={self.objective}"
+        return f"{shown}, covariance={p.covariance}, means={p.means}, separation={p.separation}, label_prior={label}"
+
+    def _mean(self, flat: Tensor) -> Tensor:
+        return self.projection(flat)
+
+    def _log_label(self) -> Tensor:
+        log_probs = self.label_prior.log_probs()
+        return log_probs if self.posterior_moves_pi else log_probs.detach()
+
+    def _flatten(self, features: Tensor) -> Tensor:
+        """(..., in_features) -> (B, in_features) in the head's own precision, which never drops below float32."""
+        dtype = self.class_prior.scale_factor.dtype
+        if not isinstance(features, Tensor) or not features.is_floating_point():
+            raise TypeError(
+                f"features must be a floating-point tensor; got {getattr(features, 'dtype', type(features).__name__)}"
+            )
+        if features.dim() == 0 or features.shape[-1] != self.in_features:
+            raise ValueError(f"features must have shape (..., {self.in_features}); got {tuple(features.shape)}")
+        if dtype not in (torch.float32, torch.float64):
+            raise TypeError(f"the head computes in float32 or float64, but its parameters are {dtype}: call head.float()")
+        if features.dtype == torch.float64 and dtype == torch.float32:
+            raise TypeError("features are float64 but the head is float32: call head.double() or features.float()")
+        return features.reshape(-1, self.in_features).to(dtype)
+
+    def _check_labels(self, y: Tensor) -> Tensor:
+        if y.is_floating_point() or y.dtype == torch.bool:
+            raise TypeError(f"y must hold integer labels; got {y.dtype}")
+        labels = y.reshape(-1).long()
+        if (
+            not torch.compiler.is_compiling()
+            and labels.numel()
+            and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes
+        ):
+            raise ValueError(f"labels must lie in 0..{self.num_classes - 1}; got {int(labels.min())}..{int(labels.max())}")
+        return labels
+
+    def _check_class_weight(self, weight: Tensor | None) -> Tensor | None:
+        if weight is None:
+            return None
+        weight = torch.as_tensor(weight, dtype=torch.float32)
+        if weight.shape != (self.num_classes,) or not bool((weight >= 0).all()):
+            raise ValueError(f"class_weight must hold {self.num_classes} numbers >= 0; got shape {tuple(weight.shape)}")
+        return weight
+
+    def _make_label_prior(self, given: str | Tensor | None) -> LabelPrior:
+        if given is None:
+            given = "learned" if self.objective.uses_label_prior else "uniform"
+        prior = LabelPrior(self.num_classes, given)
+        if prior.learned and not self.objective.uses_label_prior:
+            raise ValueError(f"label_prior='learned' would never be trained: the objective {self.objective} has no label term")
+        return prior
+
+    def _make_objective(self, objective: str | Objective, beta: float | None, default: float | str) -> Objective:
+        if beta is not None:
+            check_positive("beta", beta, zero=True)
+        if isinstance(objective, Objective):
+            if beta is not None:
+                raise ValueError(f"beta belongs to the objective; got beta={beta!r} beside {objective}")
+            return objective
+        kind = OBJECTIVES.pick(objective)
+        chosen = default if beta is None else beta
+        return kind.with_beta(1 / self.latent_dim if chosen == presets.PER_DIMENSION else chosen)
+
+
+def _average_prediction(log_joints: list[Tensor]) -> Tensor:
+    """log mean p(y|z) + log mean p(z) over draws of z."""
+    log_joint = torch.stack(log_joints)
+    log_posterior, log_evidence = torch.log_softmax(log_joint, dim=-1), torch.logsumexp(log_joint, dim=-1, keepdim=True)
+    number = torch.tensor(float(len(log_joints))).log()
+    return torch.logsumexp(log_posterior, dim=0) + torch.logsumexp(log_evidence, dim=0) - 2 * number

@@ -1,0 +1,193 @@
+"""The objectives of the paper as compositions of the same five terms. Which parameter a term may move is written here.
+
+| term                                              | phi | theta | pi  | psi |
+|---------------------------------------------------|-----|-------|-----|-----|
+| posterior      -log p(y|z)                        | yes | yes   | no  | no  |
+| label          -log p_pi(y)                       | no  | no    | yes | no  |
+| prior          -log p_theta(z|y)                  | GM, authors; not VC | yes | no | no |
+| ratio           T_psi(z, y), psi frozen           | yes | no    | no  | no  |
+| discriminator   logistic loss of T_psi            | no  | no    | no  | yes |
+
+All gradients of Algorithm 1 come out of one backward pass of one scalar, `Terms.total`. That scalar is a surrogate: its
+gradient is the algorithm's, its value is not the bound L_VC. Report the terms, and stop early on validation NLL.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from varclass.core.many_classes import chunked_log_evidence, expected_over_classes
+from varclass.core.options import Registry, check_positive
+from varclass.core.targets import Target
+
+if TYPE_CHECKING:
+    from varclass.core.head import VariationalHead
+
+OBJECTIVES = Registry("objective")
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Every term of an objective, averaged over the batch and unweighted, to be minimised; None where it has no part."""
+
+    total: Tensor
+    posterior: Tensor
+    label: Tensor | None = None
+    prior: Tensor | None = None
+    ratio: Tensor | None = None
+    discriminator: Tensor | None = None
+    discriminator_accuracy: Tensor | None = None
+
+    def as_dict(self) -> dict[str, float]:
+        """Plain numbers for a log line; terms that have no part are left out."""
+        return {name: value.item() for name, value in vars(self).items() if value is not None}
+
+
+class Objective:
+    """(head, z, target) -> Terms. `uses_ratio` and `uses_label_prior` tell the head which parameters it will train."""
+
+    uses_ratio: ClassVar[bool] = False
+    uses_label_prior: ClassVar[bool] = True
+
+    @classmethod
+    def with_beta(cls, beta: float) -> Objective:
+        """The objective at this beta, the weight of the KL in eq:LVC_2; one that has no such weight leaves it aside."""
+        return cls()
+
+    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in vars(self).items())})"
+
+
+@OBJECTIVES.register("ce")
+class CE(Objective):
+    """Maximum likelihood: J_CE = E[ log p(y|z) + log p_pi(y) ]; softmax cross-entropy if the covariance is shared [eq:sce].
+
+    Gradient: phi and theta by log p(y|z), pi by log p(y).
+    """
+
+    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+        posterior, label = posterior_term(head, z, target), label_term(head, target)
+        return Terms(posterior + label, posterior, label)
+
+
+@OBJECTIVES.register("gm")
+class GM(Objective):
+    """Maximum a posteriori: J_GM = J_CE + beta E[ log p(z|y) ], z attached, so each latent is pulled to its class's mode.
+
+    Gradient: as CE, and phi and theta by beta log p(z|y). The paper's beta is 1.
+    """
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = check_positive("beta", beta, zero=True)
+
+    @classmethod
+    def with_beta(cls, beta: float) -> Objective:
+        return cls(beta)
+
+    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+        posterior, label = posterior_term(head, z, target), label_term(head, target)
+        prior = prior_term(head, z, target)
+        return Terms(posterior + label + self.beta * prior, posterior, label, prior)
+
+
+@OBJECTIVES.register("vc")
+class VC(Objective):
+    """Variational classification: J_VC = J_CE - beta E_y KL( q(z|y) || p(z|y) )  [eq:LVC_2, Algorithm 1].
+
+    Gradient: phi by log p(y|z) and -beta T(z) with psi frozen; theta by log p(y|z) and beta log p(z|y) with z detached
+    (the LaTeX of Algorithm 1 drops that log); pi by log p(y); psi by the logistic loss on detached latents. The paper's
+    beta is 1.
+    """
+
+    uses_ratio = True
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = check_positive("beta", beta, zero=True)
+
+    @classmethod
+    def with_beta(cls, beta: float) -> Objective:
+        return cls(beta)
+
+    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+        posterior, label = posterior_term(head, z, target), label_term(head, target)
+        prior, ratio = prior_term(head, z.detach(), target), ratio_term(head, z, target)
+        discriminator, accuracy = discriminator_term(head, z.detach(), target)
+        total = posterior + label + self.beta * (prior + ratio) + discriminator
+        return Terms(total, posterior, label, prior, ratio, discriminator, accuracy)
+
+
+@OBJECTIVES.register("authors")
+class Authors(Objective):
+    """The form in the authors' released code: E[ log p(y|z) + l1 log p(z|y) - l2 T(z) ], p(y) uniform.
+
+    It is not Algorithm 1: the prior term reaches the encoder, the two weights are free of each other, and there is no
+    label prior. Their values are l1 = l2 = 0.01. Gradient: as VC, and phi by l1 log p(z|y).
+    """
+
+    uses_ratio = True
+    uses_label_prior = False
+
+    def __init__(self, l1: float = 0.01, l2: float = 0.01) -> None:
+        self.l1, self.l2 = check_positive("l1", l1, zero=True), check_positive("l2", l2, zero=True)
+
+    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+        posterior = posterior_term(head, z, target)
+        prior, ratio = prior_term(head, z, target), ratio_term(head, z, target)
+        discriminator, accuracy = discriminator_term(head, z.detach(), target)
+        total = posterior + self.l1 * prior + self.l2 * ratio + discriminator
+        return Terms(total, posterior, None, prior, ratio, discriminator, accuracy)
+
+
+def posterior_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
+    """-E log p(y|z), by Bayes' rule. Gradient: phi, theta; pi only if the head was told so."""
+    chunk = head.chunk_for(len(z))
+    if chunk is None:
+        log_joint = head.log_joint(z)
+        if target.labels is not None:
+            return target.average(F.cross_entropy(log_joint, target.labels, reduction="none"))
+        return -target.average(torch.log_softmax(log_joint, dim=1))
+    evidence = chunked_log_evidence(head.log_joint, z, head.num_classes, chunk)
+    if target.labels is not None:
+        return target.average(evidence - head.log_joint_of(z, target.labels))
+    return target.average(evidence[:, None]) - expected_over_classes(head.log_joint, z, target, chunk)
+
+
+def label_term(head: VariationalHead, target: Target) -> Tensor:
+    """-E log p_pi(y). Gradient: pi."""
+    log_probs = head.label_prior.log_probs()
+    if target.labels is not None:
+        return -target.average(log_probs[target.labels])
+    assert target.weight is not None
+    return -target.average(log_probs.expand_as(target.weight))
+
+
+def prior_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
+    """-E log p_theta(z|y). Gradient: theta; phi unless the caller detaches z."""
+    if target.labels is not None:
+        return -target.average(head.class_prior.log_prob_of(z, target.labels))
+    return -expected_over_classes(head.class_prior.log_prob, z, target, head.chunk_for(len(z)))
+
+
+def ratio_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
+    """E T_psi(z, y), the estimated KL. Gradient: phi."""
+    return target.average(head.ratio.frozen(z, target.labels, head.class_prior))
+
+
+def discriminator_term(head: VariationalHead, z: Tensor, target: Target) -> tuple[Tensor, Tensor]:
+    """-E_q log sigmoid(T) - E_p log(1 - sigmoid(T)) with z' ~ p(z|y), and its accuracy [eq:bin_classifier]. Gradient: psi."""
+    labels, weight = target.draw()
+    drawn = Target(labels, weight)
+    t_q = head.ratio(z, target.labels, head.class_prior)
+    t_p = head.ratio(head.class_prior.sample(labels), labels, head.class_prior)
+    loss = target.average(F.softplus(-t_q)) + drawn.average(F.softplus(t_p))
+    with torch.no_grad():
+        accuracy = (target.average((t_q >= 0).to(z.dtype)) + drawn.average((t_p < 0).to(z.dtype))) / 2
+    return loss, accuracy

@@ -1,0 +1,84 @@
+"""What a batch says about y: hard labels or soft ones, with the weights that every expectation over the batch uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Target:
+    """Labels of a flattened batch, and the weighted averages E_{x,y} of eq:LVC_2 they define.
+
+    `labels` (B,) is None for soft labels; `weight` is (B,) for hard labels, (B, C) for soft ones (each row a
+    distribution), or None where every sample counts the same.
+    """
+
+    labels: Tensor | None
+    weight: Tensor | None
+
+    def average(self, values: Tensor) -> Tensor:
+        """E[values]: values are (B,) at the hard label, (B, C) at every label if labels are soft."""
+        if self.weight is None:
+            return values.mean()
+        kept = torch.where(self.weight > 0, values, 0.0)  # a sample of weight zero may hold anything
+        return (self.weight * kept).sum() / self.weight.sum()
+
+    def draw(self) -> tuple[Tensor, Tensor | None]:
+        """One label per sample and the weight (B,) it goes with: the hard one, or a draw from the soft ones."""
+        if self.labels is not None:
+            return self.labels, self.weight
+        assert self.weight is not None
+        total = self.weight.sum(-1)
+        if len(total) == 0:  # multinomial refuses an empty batch
+            return total.long(), total
+        counted = torch.where(total[:, None] > 0, self.weight, 1.0)
+        return torch.multinomial(counted, 1).squeeze(1), total
+
+
+def read_target(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None, num_classes: int, ignore_index: int) -> Target:
+    """Check a user's labels against the batch and make them a Target. Integers are hard labels, floats are soft.
+
+    Class weights stand for a data distribution p'(x, y) in proportion to w_y p(x, y): they touch every term alike.
+    """
+    if not isinstance(y, Tensor):
+        raise TypeError(f"y must be a tensor of labels or of label probabilities; got {type(y).__name__}")
+    if y.is_floating_point():
+        return _soft(y, batch_shape, class_weight, num_classes)
+    if y.dtype == torch.bool or y.is_complex():
+        raise TypeError(f"y must hold integers (labels) or floats (probabilities); got {y.dtype}")
+    if y.shape != batch_shape:
+        raise ValueError(f"y must have the shape of the batch, {tuple(batch_shape)}; got {tuple(y.shape)}")
+    y = y.reshape(-1).long()
+    if not torch.compiler.is_compiling() and _in_range(y, num_classes, ignore_index) and class_weight is None:
+        return Target(y, None)
+    kept = y != ignore_index
+    labels = torch.where(kept, y, 0)
+    return Target(labels, kept.float() if class_weight is None else kept * class_weight[labels])
+
+
+def _soft(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None, num_classes: int) -> Target:
+    if y.shape != (*batch_shape, num_classes):
+        raise ValueError(f"soft labels must have shape {(*batch_shape, num_classes)}; got {tuple(y.shape)}")
+    probs = y.reshape(-1, num_classes).float() if y.dtype in (torch.half, torch.bfloat16) else y.reshape(-1, num_classes)
+    if not torch.compiler.is_compiling() and probs.numel():
+        error = (probs.sum(-1) - 1).abs().max()
+        if not bool((error < 1e-2) & (probs >= 0).all()):
+            raise ValueError("soft labels must be non-negative and sum to 1 in every row; got rows that do not")
+    return Target(None, probs if class_weight is None else probs * class_weight)
+
+
+def _in_range(y: Tensor, num_classes: int, ignore_index: int) -> bool:
+    """True if every label counts, False if some are to be ignored, an error if any is neither. One device sync."""
+    if y.numel() == 0:
+        return True
+    low, high = torch.stack(torch.aminmax(y)).tolist()
+    if low >= 0 and high < num_classes and not low <= ignore_index <= high:
+        return True
+    counted = y[y != ignore_index]
+    wrong = counted[(counted < 0) | (counted >= num_classes)]
+    if len(wrong):
+        raise ValueError(f"labels must lie in 0..{num_classes - 1} (or be ignore_index={ignore_index}); got {int(wrong[0])}")
+    return False
