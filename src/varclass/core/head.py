@@ -48,7 +48,7 @@ class VariationalHead(nn.Module):
         posterior_moves_pi: let log p(y|z) move pi too, eq:LVC_2 differentiated as it stands. Algorithm 1 does not.
         class_weight: C weights; the data distribution is taken in proportion to w_y p(x, y), in every term.
         ignore_index: hard labels of this value do not count.
-        class_chunk: classes per chunk in training; None chooses by size (see `many_classes`).
+        class_chunk: classes per chunk in training, num_classes for all at once; None chooses by size (see `many_classes`).
 
     >>> head = VariationalHead(in_features=8, num_classes=3)
     >>> features, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
@@ -182,7 +182,8 @@ class VariationalHead(nn.Module):
 
     def chunk_for(self, batch: int) -> int | None:
         """Classes per chunk that a training step on `batch` samples takes, or None if all at once."""
-        return self.class_chunk or choose_chunk(batch, self.num_classes)
+        chunk = self.class_chunk or choose_chunk(batch, self.num_classes)
+        return None if chunk is None or chunk >= self.num_classes else chunk
 
     # ------------------------------------------------------------------------------------------------- training
 

@@ -184,9 +184,11 @@ def ratio_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
 def discriminator_term(head: VariationalHead, z: Tensor, target: Target) -> tuple[Tensor, Tensor]:
     """-E_q log sigmoid(T) - E_p log(1 - sigmoid(T)) with z' ~ p(z|y), and its accuracy [eq:bin_classifier]. Gradient: psi."""
     labels, weight = target.draw()
-    drawn = Target(labels, weight)
-    t_q = head.ratio(z, target.labels, head.class_prior)
-    t_p = head.ratio(head.class_prior.sample(labels), labels, head.class_prior)
+    drawn, samples = Target(labels, weight), head.class_prior.sample(labels)
+    if target.labels is None:
+        t_q, t_p = head.ratio(z, None, head.class_prior), head.ratio(samples, labels, head.class_prior)
+    else:  # one evaluation of T for both halves
+        t_q, t_p = head.ratio(torch.cat([z, samples]), torch.cat([labels, labels]), head.class_prior).chunk(2)
     loss = target.average(F.softplus(-t_q)) + drawn.average(F.softplus(t_p))
     with torch.no_grad():
         accuracy = (target.average((t_q >= 0).to(z.dtype)) + drawn.average((t_p < 0).to(z.dtype))) / 2

@@ -19,6 +19,11 @@ LOG_2PI = math.log(2 * math.pi)
 ALL = slice(None)
 
 
+def of_class(table: Tensor, y: Tensor) -> Tensor:
+    """Row y_i of a (C, ...) table; a table of one row is common to all classes."""
+    return F.embedding(y, table) if len(table) > 1 else table
+
+
 class ClassPrior(nn.Module):
     """p_theta(z|y) for every class y, the distribution the latents of a class are *anticipated* to follow.
 
@@ -68,12 +73,12 @@ class ClassPrior(nn.Module):
         """Carry an encoder's output onto the set where the density lives; the identity unless a family says otherwise."""
         return z
 
-    def log_sigma(self) -> Tensor:
-        """log sigma, bounded, calibrated: the shape of `log_scale`. Gradient: theta yes."""
+    def log_sigma(self, y: Tensor | None = None) -> Tensor:
+        """log sigma, bounded and calibrated, in the shape of `log_scale`; given labels, of their classes. Gradient: theta."""
         limit = math.log(self.scale_limit)
         units = self.latent_dim**-0.5 if self.log_scale.shape[-1] == 1 else 1.0
-        bounded = limit * torch.sin(self.log_scale * (units / limit))
-        return bounded + self.scale_factor.to(bounded.dtype).log()
+        raw = self.log_scale if y is None else of_class(self.log_scale, y)
+        return torch.add(self.scale_factor.log(), torch.sin(raw * (units / limit)), alpha=limit)
 
     def _make_means(self, name: str, radius: float) -> None:
         """Register the (C, D) locations under `name`: a parameter if they are learned, a buffer if they are fixed."""
@@ -138,24 +143,19 @@ class GaussianPrior(ClassPrior):
         square = z.square() if precision.shape[-1] > 1 else z.square().sum(-1, keepdim=True)
         average = precision.detach().mean(0) if len(precision) > 1 else precision[0]
         per_latent = -0.5 * (square * average).sum(-1, keepdim=True)
-        per_class = -0.5 * (weight * mean).sum(-1) - log_det - 0.5 * self.latent_dim * LOG_2PI
+        per_class = -0.5 * torch.linalg.vecdot(weight, mean) - log_det - 0.5 * self.latent_dim * LOG_2PI
         out = torch.addmm(per_latent + per_class, z, weight.T)
         return torch.addmm(out, square, (precision - average).T, alpha=-0.5) if len(precision) > 1 else out
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
-        log_sigma = self._of_class(self.log_sigma(), y).expand_as(z)
-        standard = (z - self._of_class(self.mean, y)) * torch.exp(-log_sigma)
+        log_sigma = self.log_sigma(y).expand_as(z)
+        standard = (z - of_class(self.mean, y)) * torch.exp(-log_sigma)
         return -(0.5 * standard.square() + log_sigma).sum(-1) - 0.5 * self.latent_dim * LOG_2PI
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
-        mean = self._of_class(self.mean, y)
-        return mean + self._of_class(self.log_sigma(), y).exp() * torch.randn_like(mean)
+        mean = of_class(self.mean, y)
+        return mean + self.log_sigma(y).exp() * torch.randn_like(mean)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
-        log_sigma = self._of_class(self.log_sigma().detach(), y)
-        return (z - self._of_class(self.mean.detach(), y)) * torch.exp(-log_sigma)
-
-    @staticmethod
-    def _of_class(table: Tensor, y: Tensor) -> Tensor:
-        return F.embedding(y, table) if len(table) > 1 else table
+        return (z - of_class(self.mean.detach(), y)) * torch.exp(-self.log_sigma(y).detach())

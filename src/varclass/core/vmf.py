@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from varclass.core.priors import ALL, LOG_2PI, PRIORS, ClassPrior
+from varclass.core.priors import ALL, LOG_2PI, PRIORS, ClassPrior, of_class
 
 DEBYE_ORDER = 30  # from this order on, four terms of the expansion are exact to about 1e-9
 PROPOSALS = 16  # at least two in three are accepted, so all sixteen fail less than once in 10^7
@@ -45,13 +45,13 @@ class VonMisesFisherPrior(ClassPrior):
     def support(self, z: Tensor) -> Tensor:
         return F.normalize(z, dim=-1)
 
-    def kappa(self) -> Tensor:
-        """Concentrations, (C,) or (1,)."""
-        return self.initial_kappa * torch.exp(-2 * self.log_sigma()[:, 0])
+    def kappa(self, y: Tensor | None = None) -> Tensor:
+        """Concentrations, (C,) or (1,); given labels, of their classes."""
+        return self.initial_kappa * torch.exp(-2 * self.log_sigma(y)[:, 0])
 
-    def mean_direction(self) -> Tensor:
-        """m_y, (C, D), of unit length."""
-        return F.normalize(self.direction, dim=-1)
+    def mode(self, y: Tensor) -> Tensor:
+        """m_y of each label, (B,) -> (B, D)."""
+        return F.normalize(of_class(self.direction, y), dim=-1)
 
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
         kappa = self.kappa()
@@ -62,15 +62,15 @@ class VonMisesFisherPrior(ClassPrior):
         return F.linear(z, weight, (peak - kappa).expand(len(weight)))
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
-        kappa = self.kappa().expand(self.num_classes)[y]
-        cosine = (z * F.normalize(F.embedding(y, self.direction), dim=-1)).sum(-1)
+        kappa = self.kappa(y)
+        cosine = (z * self.mode(y)).sum(-1)
         return log_density_at_mode(kappa, self.latent_dim) - kappa * (1 - cosine)
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
         """Wood's rejection sampler (1994), with a fixed number of proposals at once instead of a loop."""
         d = self.latent_dim - 1
-        kappa = self.kappa().expand(self.num_classes)[y][:, None]  # (B, 1)
+        kappa = self.kappa(y).expand(len(y))[:, None]  # (B, 1)
         b = d / (2 * kappa + torch.sqrt(4 * kappa.square() + d**2))
         x0 = (1 - b) / (1 + b)
         gamma = torch._standard_gamma(kappa.new_full((2, len(y), PROPOSALS), d / 2))
@@ -79,14 +79,14 @@ class VonMisesFisherPrior(ClassPrior):
         accept = kappa * (cosine - x0) + d * (torch.log(1 - x0 * cosine) - torch.log(4 * b / (1 + b).square()))
         first = (accept >= torch.rand_like(accept).log()).int().argmax(1, keepdim=True)
         cosine = cosine.gather(1, first).clamp(-1, 1)
-        mode = F.normalize(F.embedding(y, self.direction), dim=-1)
+        mode = self.mode(y)
         tangent = torch.randn_like(mode)
         tangent = F.normalize(tangent - (tangent * mode).sum(-1, keepdim=True) * mode, dim=-1)
         return F.normalize(cosine * mode + torch.sqrt(1 - cosine.square()) * tangent, dim=-1)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
         """Reflect the class's mean direction to the first axis: the shortest orthogonal map that does it."""
-        axis = F.normalize(F.embedding(y, self.direction.detach()), dim=-1)
+        axis = self.mode(y).detach()
         axis = axis - F.pad(axis.new_ones(1), (0, self.latent_dim - 1))
         axis = F.normalize(axis, dim=-1)
         return z - 2 * (z * axis).sum(-1, keepdim=True) * axis

@@ -1,0 +1,233 @@
+"""What a variational head costs beside `nn.Linear` + `F.cross_entropy`: forward + backward time, and peak memory.
+
+    python benchmarks/head.py [--device cpu|cuda] [--save results/head-cpu]
+
+Every form of one shape runs in turn, round after round, so that a busy machine slows all alike; a ratio is the median over
+rounds of (form's time / softmax's time in the same round). Memory is the peak over one step, less what was held before it:
+parameters, and the gradients they keep, are not counted.
+
+| form      | what runs                                                                                        |
+|-----------|--------------------------------------------------------------------------------------------------|
+| softmax   | `F.cross_entropy(linear(x), y).backward()`                                                       |
+| ce gm vc  | `VariationalHead(D, C, objective=...).loss(x, y).backward()`, the defaults: diagonal covariance  |
+| broadcast | Gaussian log densities from a (B, C, D) tensor of differences, cross-entropy of them; where it fits |
+| chunked   | vc with the classes taken in chunks (`class_chunk`), where the direct form is large              |
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from varclass import VariationalHead, __version__
+from varclass.core.many_classes import choose_chunk
+
+SHAPES = [(256, 10, 512), (256, 100, 640), (256, 200, 2048), (256, 1000, 2048), (1024, 10000, 512)]
+GPU_SHAPES = [*SHAPES, (4096, 100000, 256)]
+BROADCAST_LIMIT = 2**27  # entries of the (B, C, D) tensor: 512 MiB in float32, and the step holds several of them
+SECONDS_PER_SHAPE = 20.0
+Step = Callable[[], Any]
+
+
+def main() -> None:
+    """Measure every shape, print the table as it grows, and save it with its provenance if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md")
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    torch.manual_seed(0)
+    rows: list[dict[str, Any]] = []
+    for shape in GPU_SHAPES if device.type == "cuda" else SHAPES:
+        rows += measure_training(*shape, device)
+        rows += measure_inference(*shape, device)
+        print(f"measured {shape}", flush=True)
+    text = as_markdown(rows, provenance(device))
+    print(text)
+    if options.save:
+        write(options.save.with_suffix(".json"), json.dumps({**provenance(device), "rows": rows}, indent=1) + "\n")
+        write(options.save.with_suffix(".md"), text)
+
+
+def measure_training(batch: int, classes: int, dim: int, device: torch.device) -> list[dict[str, Any]]:
+    """Forward + backward of every form at one shape."""
+    x = torch.randn(batch, dim, device=device, requires_grad=True)
+    y = torch.randint(classes, (batch,), device=device)
+    modules: dict[str, tuple[nn.Module, Callable[[], Tensor]]] = {}
+    linear = nn.Linear(dim, classes, device=device)
+    modules["softmax"] = linear, lambda: F.cross_entropy(linear(x), y)
+    for objective in ("ce", "gm", "vc"):
+        head = VariationalHead(dim, classes, objective=objective, class_chunk=classes).to(device)
+        modules[objective] = head, lambda head=head: head.loss(x, y)  # type: ignore[misc]
+    if choose_chunk(batch, classes):
+        chunked = VariationalHead(dim, classes).to(device)
+        modules["chunked"] = chunked, lambda: chunked.loss(x, y)
+    if batch * classes * dim <= BROADCAST_LIMIT:
+        gaussian = Broadcast(classes, dim).to(device)
+        modules["broadcast"] = gaussian, lambda: F.cross_entropy(gaussian(x), y)
+
+    def step(name: str) -> Step:
+        module, loss = modules[name]
+
+        def run() -> None:
+            module.zero_grad(set_to_none=True)
+            x.grad = None
+            loss().backward()
+
+        return run
+
+    steps = {name: step(name) for name in modules}
+    times = interleave(steps, device)
+    shape = {"batch": batch, "classes": classes, "dim": dim, "what": "train"}
+    held = {name: peak_memory(steps[name], device) for name in modules}
+    return [shape | {"form": name, **summary(times, name, "softmax"), "peak_bytes": held[name]} for name in modules]
+
+
+def measure_inference(batch: int, classes: int, dim: int, device: torch.device) -> list[dict[str, Any]]:
+    """The log joint of a head with shared covariance, and its folded form, against `nn.Linear`."""
+    x = torch.randn(batch, dim, device=device)
+    linear, head = nn.Linear(dim, classes, device=device), VariationalHead(dim, classes, covariance="shared").to(device)
+    folded = head.as_linear()
+    with torch.no_grad():
+        steps: dict[str, Step] = {"linear": lambda: linear(x), "shared": lambda: head(x), "as_linear": lambda: folded(x)}
+        times = interleave(steps, device)
+    shape = {"batch": batch, "classes": classes, "dim": dim, "what": "inference"}
+    return [shape | {"form": name, **summary(times, name, "linear")} for name in steps]
+
+
+class Broadcast(nn.Module):
+    """Diagonal Gaussians as one writes them first: a (B, C, D) tensor of differences."""
+
+    def __init__(self, classes: int, dim: int) -> None:
+        super().__init__()
+        self.mean = nn.Parameter(torch.randn(classes, dim))
+        self.log_sigma = nn.Parameter(torch.zeros(classes, dim))
+
+    def forward(self, z: Tensor) -> Tensor:
+        """log p(z|y), (B, D) -> (B, C)."""
+        standard = (z[:, None] - self.mean) * torch.exp(-self.log_sigma)
+        return -(0.5 * standard.square() + self.log_sigma + 0.5 * math.log(2 * math.pi)).sum(-1)
+
+
+def interleave(steps: dict[str, Step], device: torch.device) -> dict[str, list[float]]:
+    """Seconds of each step in each round; at least 5 rounds, at most 200, about SECONDS_PER_SHAPE in all."""
+    for step in steps.values():
+        step()
+        step()
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    began = time.perf_counter()
+    while len(times["softmax" if "softmax" in times else "linear"]) < 5 or time.perf_counter() - began < SECONDS_PER_SHAPE:
+        for name, step in steps.items():
+            synchronize(device)
+            start = time.perf_counter()
+            step()
+            synchronize(device)
+            times[name].append(time.perf_counter() - start)
+        if len(times[name]) >= 200:
+            break
+    return times
+
+
+def summary(times: dict[str, list[float]], name: str, against: str) -> dict[str, Any]:
+    """Median seconds and median ratio over rounds, with the middle half of the ratios."""
+    ratios = [a / b for a, b in zip(times[name], times[against], strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    return {
+        "rounds": len(ratios),
+        "seconds": statistics.median(times[name]),
+        "ratio": middle,
+        "ratio_quartiles": [low, high],
+    }
+
+
+def peak_memory(step: Step, device: torch.device) -> int | None:
+    """Bytes a step takes at its peak beyond what is held before and after it (parameters and their gradients)."""
+    step()  # leaves the gradients in place
+    gc.collect()
+    if device.type == "cuda":
+        synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        held = torch.cuda.memory_allocated(device)
+        step()
+        synchronize(device)
+        return torch.cuda.max_memory_allocated(device) - held
+    clear, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+    if not status.exists() or not os.access(clear, os.W_OK):
+        return None
+    clear.write_text("5")  # reset the high-water mark
+    held = _resident(status, "VmRSS")
+    step()
+    return max(0, _resident(status, "VmHWM") - held)
+
+
+def _resident(status: Path, field: str) -> int:
+    line = next(line for line in status.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for the device, so that a clock read means something."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """Where the numbers come from."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU"
+    return {
+        "command": f"python benchmarks/head.py --device {device.type}",
+        "device": name,
+        "threads": torch.get_num_threads(),
+        "versions": {"varclass": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+    }
+
+
+def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
+    """One table for training, one for inference."""
+    versions = ", ".join(f"{name} {value}" for name, value in source["versions"].items())
+    head = f"`{source['command']}` on {source['device']} ({source['threads']} threads), {versions}, float32.\n"
+    lines = [head, "Forward + backward, median of the per-round ratios to softmax (middle half), n rounds:\n"]
+    lines += ["| B, C, D | form | ms | x softmax | n | peak MiB |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        if row["what"] == "train":
+            memory = "-" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**20:.0f}"
+            lines.append(f"| {_shape(row)} | {row['form']} | {_time(row)} | {memory} |")
+    lines += ["\nInference, no gradient, shared covariance: `head(x)` (the log joint) and `head.as_linear()(x)`:\n"]
+    lines += ["| B, C, D | form | ms | x nn.Linear | n |", "|---|---|---|---|---|"]
+    lines += [f"| {_shape(row)} | {row['form']} | {_time(row)} |" for row in rows if row["what"] == "inference"]
+    return "\n".join(lines) + "\n"
+
+
+def _shape(row: dict[str, Any]) -> str:
+    return f"{row['batch']}, {row['classes']}, {row['dim']}"
+
+
+def _time(row: dict[str, Any]) -> str:
+    low, high = row["ratio_quartiles"]
+    return f"{row['seconds'] * 1e3:.3g} | {row['ratio']:.2f} ({low:.2f} to {high:.2f}) | {row['rounds']}"
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(path.suffix + ".partial")
+    partial.write_text(text)
+    partial.replace(path)
+
+
+if __name__ == "__main__":
+    main()
