@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test check bench mutants clean
 
-demo: .venv/ready  ## train softmax, GM and VC on scikit-learn's digits: a table and a picture
+demo: .venv/ready  ## train softmax, CE, GM and VC on scikit-learn's digits: a table and a picture
 	$(BIN)/python examples/digits.py
 
 test: .venv/ready  ## everything that must hold

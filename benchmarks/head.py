@@ -4,7 +4,9 @@
 
 Every form of one shape runs in turn, round after round, so that a busy machine slows all alike; a ratio is the median over
 rounds of (form's time / softmax's time in the same round). Memory is the peak over one step, less what was held before it:
-parameters, and the gradients they keep, are not counted.
+parameters, and the gradients they keep, are not counted. On a GPU two times are taken of the same step: launched from
+Python (small kernels wait for the host), and replayed as a CUDA graph (the device alone: what the head adds to a training
+loop whose queue is full).
 
 | form      | what runs                                                                                        |
 |-----------|--------------------------------------------------------------------------------------------------|
@@ -91,9 +93,29 @@ def measure_training(batch: int, classes: int, dim: int, device: torch.device) -
 
     steps = {name: step(name) for name in modules}
     times = interleave(steps, device)
-    shape = {"batch": batch, "classes": classes, "dim": dim, "what": "train"}
-    held = {name: peak_memory(steps[name], device) for name in modules}
-    return [shape | {"form": name, **summary(times, name, "softmax"), "peak_bytes": held[name]} for name in modules]
+    shape: dict[str, Any] = {"batch": batch, "classes": classes, "dim": dim, "what": "train"}
+    rows = [shape | {"form": name, **summary(times, name, "softmax")} for name in modules]
+    for row in rows:
+        row["peak_bytes"] = peak_memory(steps[row["form"]], device)
+    if device.type == "cuda":
+        replays = {name: capture(run) for name, run in steps.items() if name not in ("chunked", "broadcast")}
+        times = interleave(replays, device)
+        for row in rows:
+            row["graph"] = summary(times, row["form"], "softmax") if row["form"] in replays else None
+    return rows
+
+
+def capture(step: Step) -> Step:
+    """The step as a CUDA graph, ready to replay."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
 
 
 def measure_inference(batch: int, classes: int, dim: int, device: torch.device) -> list[dict[str, Any]]:
@@ -201,11 +223,12 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in source["versions"].items())
     head = f"`{source['command']}` on {source['device']} ({source['threads']} threads), {versions}, float32.\n"
     lines = [head, "Forward + backward, median of the per-round ratios to softmax (middle half), n rounds:\n"]
-    lines += ["| B, C, D | form | ms | x softmax | n | peak MiB |", "|---|---|---|---|---|---|"]
+    lines += ["| B, C, D | form | ms | x softmax | n | peak MiB | graph: ms | x softmax | n |", "|---" * 9 + "|"]
     for row in rows:
         if row["what"] == "train":
             memory = "-" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**20:.0f}"
-            lines.append(f"| {_shape(row)} | {row['form']} | {_time(row)} | {memory} |")
+            graph = _time(row["graph"]) if row.get("graph") else "- | - | -"
+            lines.append(f"| {_shape(row)} | {row['form']} | {_time(row)} | {memory} | {graph} |")
     lines += ["\nInference, no gradient, shared covariance: `head(x)` (the log joint) and `head.as_linear()(x)`:\n"]
     lines += ["| B, C, D | form | ms | x nn.Linear | n |", "|---|---|---|---|---|"]
     lines += [f"| {_shape(row)} | {row['form']} | {_time(row)} |" for row in rows if row["what"] == "inference"]

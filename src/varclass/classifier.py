@@ -50,7 +50,7 @@ class Classifier(nn.Module):
 
     def parameter_groups(
         self,
-        lr: float,
+        lr: float | None = None,
         weight_decay: float = 0.0,
         *,
         lr_multipliers: Mapping[str, float] | None = None,

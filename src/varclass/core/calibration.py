@@ -20,26 +20,29 @@ LOG_RANGE = (-4.0, 4.0)  # factors from 0.018 to 55: temperatures, their squares
 
 @torch.no_grad()
 def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> float:
-    """Set `scale_factor` to the minimiser of -E log p(y|z) on held-out data, and return it."""
+    """Set `log_factor` to the minimiser of -E log p(y|z) on held-out data, and return the factor."""
     target = read_target(y, features.shape[:-1], head.class_weight, head.num_classes, head.ignore_index)
-    if target.labels is None or not len(target.labels):
+    if target.labels is None or not len(target.labels) or (target.weight is not None and not bool(target.weight.any())):
         raise ValueError(f"calibrate needs at least one hard label; got y of shape {tuple(y.shape)}, {y.dtype}")
-    labels, factor = target.labels, head.class_prior.scale_factor
+    labels, factor = target.labels, head.class_prior.log_factor
     before, seed = factor.clone(), int(torch.randint(2**31, ()))
 
     def held_out_loss(log_factor: float) -> float:
-        factor.fill_(math.exp(log_factor))
+        factor.fill_(log_factor)
         with torch.random.fork_rng(devices=[factor.device] if factor.is_cuda else []):
             torch.manual_seed(seed)  # the same draws every time, if q(z|x) is stochastic
             log_posterior = head.log_posterior(features).reshape(-1, head.num_classes).double()
-        return float(target.average(F.nll_loss(log_posterior, labels, reduction="none")))
+        loss = float(target.average(F.nll_loss(log_posterior, labels, reduction="none")))
+        if not math.isfinite(loss):
+            raise ValueError(f"calibrate needs features with finite log p(y|z); got a held-out loss of {loss}")
+        return loss
 
     try:
-        factor.fill_(math.exp(golden_section(held_out_loss, *LOG_RANGE)))
+        factor.fill_(golden_section(held_out_loss, *LOG_RANGE))
     except BaseException:
         factor.copy_(before)
         raise
-    return float(factor)
+    return math.exp(float(factor))
 
 
 def golden_section(function: Callable[[float], float], low: float, high: float, tolerance: float = 1e-5) -> float:

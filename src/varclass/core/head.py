@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -86,6 +87,10 @@ class VariationalHead(nn.Module):
         if preset is not None:
             check_choice("preset", preset, presets.PRESETS)
         default = presets.RECOMMENDED if preset is None else presets.PRESETS[preset]
+
+        def chosen(option: str, given: Any) -> Any:
+            return default[option] if given is None else given
+
         self.in_features = check_count("in_features", in_features, 1)
         self.num_classes = check_count("num_classes", num_classes, 2)
         self.latent_dim = in_features if latent_dim is None else check_count("latent_dim", latent_dim, 1)
@@ -94,19 +99,19 @@ class VariationalHead(nn.Module):
         self.posterior_moves_pi, self.ignore_index, self.preset = posterior_moves_pi, ignore_index, preset
         self.lr_multipliers, self.undecayed = default["lr_multipliers"], default["undecayed"]
 
-        self.objective = self._make_objective(objective or default["objective"], beta, default["beta"])
+        self.objective = self._make_objective(chosen("objective", objective), beta, default["beta"])
         self.projection = nn.Identity() if latent_dim is None else nn.Linear(in_features, latent_dim)
-        family = PRIORS.pick(prior or default["prior"])
+        family = PRIORS.pick(chosen("prior", prior))
         self.class_prior: ClassPrior = family(
             self.num_classes,
             self.latent_dim,
-            covariance or default["covariance"] or family.covariances[0],
-            means or default["means"],
-            default["separation"] if separation is None else separation,
+            family.covariances[0] if chosen("covariance", covariance) is None else covariance,
+            chosen("means", means),
+            chosen("separation", separation),
         )
-        self.label_prior = self._make_label_prior(label_prior)
-        self.posterior = POSTERIORS.pick(posterior or default["posterior"])(in_features, self.latent_dim)
-        estimator = RATIOS.pick(ratio or default["ratio"])
+        self.label_prior = self._make_label_prior(chosen("label_prior", label_prior))
+        self.posterior = POSTERIORS.pick(chosen("posterior", posterior))(in_features, self.latent_dim)
+        estimator = RATIOS.pick(chosen("ratio", ratio))
         if self.objective.uses_ratio:  # otherwise its parameters would never see a gradient
             self.ratio = estimator(self.num_classes, self.latent_dim)
         self.register_buffer("class_weight", self._check_class_weight(class_weight))
@@ -160,13 +165,18 @@ class VariationalHead(nn.Module):
 
     # --------------------------------------------------------------------------------------------------- latents
 
+    def log_label(self) -> Tensor:
+        """log p(y), (C,), as Bayes' rule uses it. Gradient: pi only if `posterior_moves_pi`."""
+        log_probs = self.label_prior.log_probs()
+        return log_probs if self.posterior_moves_pi else log_probs.detach()
+
     def log_joint(self, z: Tensor, classes: slice = ALL) -> Tensor:
         """log p(z, y) of latents, (B, D) -> (B, C). Gradient: z, theta; pi only if `posterior_moves_pi`."""
-        return self.class_prior.log_prob(z, classes) + self._log_label()[classes]
+        return self.class_prior.log_prob(z, classes) + self.log_label()[classes]
 
     def log_joint_of(self, z: Tensor, y: Tensor) -> Tensor:
         """log p(z_i, y_i), (B, D), (B,) -> (B,). Gradient: as `log_joint`."""
-        return self.class_prior.log_prob_of(z, y) + self._log_label()[y]
+        return self.class_prior.log_prob_of(z, y) + self.log_label()[y]
 
     def sample(self, y: Tensor) -> Tensor:
         """z ~ p(z|y), labels (...) -> latents (..., D)."""
@@ -189,7 +199,7 @@ class VariationalHead(nn.Module):
 
     def parameter_groups(
         self,
-        lr: float,
+        lr: float | None = None,
         weight_decay: float = 0.0,
         *,
         lr_multipliers: Mapping[str, float] | None = None,
@@ -199,13 +209,13 @@ class VariationalHead(nn.Module):
         """Groups "phi", "theta", "pi", "psi" for any torch optimizer, those that have parameters.
 
         Args:
-            lr: the encoder's learning rate.
+            lr: the encoder's learning rate. Without it the groups carry "lr_multiplier" only, for a schedule of your own.
             weight_decay: the encoder's; theta and pi have none unless the preset or `weight_decays` says so.
             lr_multipliers: factor on `lr` by group.
             weight_decays: weight decay by group.
             encoder: a module whose parameters join "phi".
 
-        >>> [g["name"] for g in VariationalHead(4, 2).parameter_groups(lr=0.1)]
+        >>> [g["name"] for g in VariationalHead(4, 2).parameter_groups()]
         ['theta', 'pi', 'psi']
         """
         multipliers = {**self.lr_multipliers, **(lr_multipliers or {})}
@@ -218,8 +228,14 @@ class VariationalHead(nn.Module):
             if name == "phi" and encoder is not None:
                 modules = [encoder, *modules]
             params = [p for module in modules for p in module.parameters() if p.requires_grad]
-            group = {"name": name, "params": params, "lr": lr * multipliers.get(name, 1.0)}
-            groups.append(group | {"weight_decay": decays.get(name, weight_decay)})
+            multiplier = multipliers.get(name, 1.0)
+            group = {
+                "name": name,
+                "params": params,
+                "lr_multiplier": multiplier,
+                "weight_decay": decays.get(name, weight_decay),
+            }
+            groups.append(group if lr is None else group | {"lr": lr * multiplier})
         return [group for group in groups if group["params"]]
 
     # ------------------------------------------------------------------------------- after training: calibrate, shift
@@ -239,7 +255,8 @@ class VariationalHead(nn.Module):
         """
         shifted = copy.copy(self)
         shifted._modules = dict(self._modules)
-        shifted.label_prior = LabelPrior(self.num_classes, torch.as_tensor(probs)).to(self._log_label())
+        trained = self.label_prior.logits
+        shifted.label_prior = LabelPrior(self.num_classes, torch.as_tensor(probs), trained.dtype).to(trained.device)
         return shifted
 
     # ---------------------------------------------------------------------------------------- to and from nn.Linear
@@ -260,8 +277,8 @@ class VariationalHead(nn.Module):
             if name in options:
                 raise ValueError(f"from_linear sets {name} itself; got {name}={options[name]!r}")
         weight, bias = linear.class_weights(layer)
-        kept = LabelPrior(len(weight), label_prior)
-        mean, log_label = linear.solve_means(weight, bias, kept.log_probs().detach().to(weight))
+        kept = LabelPrior(len(weight), label_prior, weight.dtype).to(weight.device)
+        mean, log_label = linear.solve_means(weight, bias, kept.log_probs().detach())
         options = {"covariance": "shared", **options}
         head = cls(weight.shape[1], len(weight), label_prior="learned" if kept.learned else log_label.exp(), **options)
         head = head.to(layer.weight)
@@ -289,13 +306,9 @@ class VariationalHead(nn.Module):
     def _mean(self, flat: Tensor) -> Tensor:
         return self.projection(flat)
 
-    def _log_label(self) -> Tensor:
-        log_probs = self.label_prior.log_probs()
-        return log_probs if self.posterior_moves_pi else log_probs.detach()
-
     def _flatten(self, features: Tensor) -> Tensor:
         """(..., in_features) -> (B, in_features) in the head's own precision, which never drops below float32."""
-        dtype = self.class_prior.scale_factor.dtype
+        dtype = self.class_prior.log_factor.dtype
         if not isinstance(features, Tensor) or not features.is_floating_point():
             raise TypeError(
                 f"features must be a floating-point tensor; got {getattr(features, 'dtype', type(features).__name__)}"
@@ -324,8 +337,11 @@ class VariationalHead(nn.Module):
         if weight is None:
             return None
         weight = torch.as_tensor(weight, dtype=torch.float32)
-        if weight.shape != (self.num_classes,) or not bool((weight >= 0).all()):
+        if weight.shape != (self.num_classes,):
             raise ValueError(f"class_weight must hold {self.num_classes} numbers >= 0; got shape {tuple(weight.shape)}")
+        wrong = weight[~((weight >= 0) & weight.isfinite())]
+        if len(wrong):
+            raise ValueError(f"class_weight must hold {self.num_classes} finite numbers >= 0; got {float(wrong[0]):g}")
         return weight
 
     def _make_label_prior(self, given: str | Tensor | None) -> LabelPrior:
@@ -352,5 +368,4 @@ def _average_prediction(log_joints: list[Tensor]) -> Tensor:
     """log mean p(y|z) + log mean p(z) over draws of z."""
     log_joint = torch.stack(log_joints)
     log_posterior, log_evidence = torch.log_softmax(log_joint, dim=-1), torch.logsumexp(log_joint, dim=-1, keepdim=True)
-    number = torch.tensor(float(len(log_joints))).log()
-    return torch.logsumexp(log_posterior, dim=0) + torch.logsumexp(log_evidence, dim=0) - 2 * number
+    return torch.logsumexp(log_posterior, dim=0) + torch.logsumexp(log_evidence, dim=0) - 2 * math.log(len(log_joints))

@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from varclass.core.options import check_probabilities
 
+IMPOSSIBLE = -1e4  # log p(y) of a class given probability 0: its exponential is 0, and its gradients are not NaN
+
 
 class LabelPrior(nn.Module):
     """p_pi(y), the distribution of the classes: "learned" (the paper's), "uniform", or probabilities that are given.
@@ -18,15 +20,16 @@ class LabelPrior(nn.Module):
     tensor([0.2500, 0.7500])
     """
 
-    def __init__(self, num_classes: int, kind: str | Tensor = "learned") -> None:
+    def __init__(self, num_classes: int, kind: str | Tensor = "learned", dtype: torch.dtype | None = None) -> None:
         super().__init__()
         self.learned = isinstance(kind, str) and kind == "learned"
         if isinstance(kind, str):
             if kind not in ("learned", "uniform"):
                 raise ValueError(f"label_prior must be 'learned', 'uniform' or a tensor of probabilities; got {kind!r}")
-            logits = torch.zeros(num_classes)
+            logits = torch.zeros(num_classes, dtype=dtype)
         else:
-            logits = check_probabilities("label_prior", kind, num_classes).log().float()
+            logits = check_probabilities("label_prior", kind, num_classes).log().clamp(min=IMPOSSIBLE)
+            logits = logits.to(torch.get_default_dtype() if dtype is None else dtype)
         if self.learned:
             self.logits = nn.Parameter(logits)
         else:

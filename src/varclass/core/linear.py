@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from varclass.core.head import VariationalHead
 
 SOLVED = 1e-6  # nats of p(y) that a shift may leave unexplained and still count as a solution
-RCOND = 1e-4  # directions in which the weights differ by less than this share cannot carry a shift: it would be huge
+LONGEST_SHIFT = 32.0  # sigma; a log joint holds |z - mu|^2 / 2, whose float32 digits a longer shift would use up
 
 
 def class_weights(layer: nn.Linear) -> tuple[Tensor, Tensor]:
@@ -35,14 +35,14 @@ def solve_means(weight: Tensor, bias: Tensor, log_label: Tensor) -> tuple[Tensor
     """Means mu_y = w_y + v and log p(y) under which unit Gaussians have the posterior softmax(W z + b).
 
     log p(y|z) needs  mu_y.z - |mu_y|^2 / 2 + log p(y) = w_y.z + b_y + const(z).  With mu_y = w_y + v that is
-    w_y.v = log p(y) - b_y - |w_y|^2 / 2 + const:  C - 1 equations for D unknowns, solved by least squares. What they
-    leave over goes into p(y), and a warning says so.
+    w_y.v = log p(y) - b_y - |w_y|^2 / 2 + const:  C - 1 equations for D unknowns, solved by least squares along as many
+    singular directions as a shift of sensible length allows. What they leave over goes into p(y), and a warning says so.
     """
     goal = log_label - bias - 0.5 * weight.square().sum(1)
     differences, goal = weight - weight.mean(0), goal - goal.mean()
     u, s, vt = torch.linalg.svd(differences, full_matrices=False)
-    inverse = torch.where(s > RCOND * s.max(), 1 / s, 0.0)
-    shift = vt.T @ (inverse * (u.T @ goal))
+    along = torch.where(s > torch.finfo(s.dtype).eps * len(s) * s.max(), u.T @ goal / s, 0.0)
+    shift = vt.T @ torch.where(along.square().cumsum(0) <= LONGEST_SHIFT**2, along, 0.0)
     left = differences @ shift - goal
     if float(left.abs().max()) <= SOLVED:
         return weight + shift, log_label

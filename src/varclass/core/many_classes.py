@@ -10,8 +10,8 @@ from torch.utils.checkpoint import checkpoint
 
 from varclass.core.targets import Target
 
-DIRECT_LIMIT = 2**25  # entries of the log joint; past it (128 MiB in float32) the classes are taken in chunks
-CHUNK_ENTRIES = 2**24
+DIRECT_LIMIT = 2**26  # entries of the log joint; past it (256 MiB in float32) the classes are taken in chunks
+CHUNK_ENTRIES = 2**25
 
 
 def choose_chunk(batch: int, num_classes: int) -> int | None:

@@ -15,7 +15,7 @@ gradient is the algorithm's, its value is not the bound L_VC. Report the terms, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -41,11 +41,19 @@ class Terms:
     prior: Tensor | None = None
     ratio: Tensor | None = None
     discriminator: Tensor | None = None
-    discriminator_accuracy: Tensor | None = None
+    judged: tuple[tuple[Target, Tensor], tuple[Target, Tensor]] | None = None  # T at encoder latents and at prior samples
+
+    def discriminator_accuracy(self) -> Tensor | None:
+        """Share of latents and prior samples that T tells apart: 0.5 if it cannot, 1 if its gradient says little."""
+        if self.judged is None:
+            return None
+        (target, t_q), (drawn, t_p) = self.judged
+        return (target.average((t_q >= 0).float()) + drawn.average((t_p < 0).float())) / 2
 
     def as_dict(self) -> dict[str, float]:
         """Plain numbers for a log line; terms that have no part are left out."""
-        return {name: value.item() for name, value in vars(self).items() if value is not None}
+        named = {**vars(self), "judged": None, "discriminator_accuracy": self.discriminator_accuracy()}
+        return {name: value.item() for name, value in named.items() if value is not None}
 
 
 class Objective:
@@ -93,8 +101,8 @@ class GM(Objective):
         return cls(beta)
 
     def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
-        posterior, label = posterior_term(head, z, target), label_term(head, target)
-        prior = prior_term(head, z, target)
+        posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
+        label = label_term(head, target)
         return Terms(posterior + label + self.beta * prior, posterior, label, prior)
 
 
@@ -117,11 +125,11 @@ class VC(Objective):
         return cls(beta)
 
     def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
-        posterior, label = posterior_term(head, z, target), label_term(head, target)
-        prior, ratio = prior_term(head, z.detach(), target), ratio_term(head, z, target)
-        discriminator, accuracy = discriminator_term(head, z.detach(), target)
+        posterior, prior = posterior_and_prior_terms(head, z, target, pull=False)
+        label, ratio = label_term(head, target), ratio_term(head, z, target)
+        discriminator, judged = discriminator_term(head, z.detach(), target)
         total = posterior + label + self.beta * (prior + ratio) + discriminator
-        return Terms(total, posterior, label, prior, ratio, discriminator, accuracy)
+        return Terms(total, posterior, label, prior, ratio, discriminator, judged)
 
 
 @OBJECTIVES.register("authors")
@@ -139,11 +147,11 @@ class Authors(Objective):
         self.l1, self.l2 = check_positive("l1", l1, zero=True), check_positive("l2", l2, zero=True)
 
     def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
-        posterior = posterior_term(head, z, target)
-        prior, ratio = prior_term(head, z, target), ratio_term(head, z, target)
-        discriminator, accuracy = discriminator_term(head, z.detach(), target)
+        posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
+        ratio = ratio_term(head, z, target)
+        discriminator, judged = discriminator_term(head, z.detach(), target)
         total = posterior + self.l1 * prior + self.l2 * ratio + discriminator
-        return Terms(total, posterior, None, prior, ratio, discriminator, accuracy)
+        return Terms(total, posterior, None, prior, ratio, discriminator, judged)
 
 
 def posterior_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
@@ -176,20 +184,32 @@ def prior_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
     return -expected_over_classes(head.class_prior.log_prob, z, target, head.chunk_for(len(z)))
 
 
+def posterior_and_prior_terms(head: VariationalHead, z: Tensor, target: Target, *, pull: bool) -> tuple[Tensor, Tensor]:
+    """The two terms above, the prior's reaching phi only if `pull`; from one evaluation of log p(z|y) where possible."""
+    if target.labels is None or head.chunk_for(len(z)) is not None:
+        return posterior_term(head, z, target), prior_term(head, z if pull else z.detach(), target)
+    if pull:
+        log_prob = head.class_prior.log_prob(z)
+        own = log_prob.gather(1, target.labels[:, None])[:, 0]
+    else:
+        log_prob, own = head.class_prior.log_prob_split(z, target.labels)
+    posterior = target.average(F.cross_entropy(log_prob + head.log_label(), target.labels, reduction="none"))
+    return posterior, -target.average(own)
+
+
 def ratio_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
     """E T_psi(z, y), the estimated KL. Gradient: phi."""
     return target.average(head.ratio.frozen(z, target.labels, head.class_prior))
 
 
-def discriminator_term(head: VariationalHead, z: Tensor, target: Target) -> tuple[Tensor, Tensor]:
-    """-E_q log sigmoid(T) - E_p log(1 - sigmoid(T)) with z' ~ p(z|y), and its accuracy [eq:bin_classifier]. Gradient: psi."""
+def discriminator_term(head: VariationalHead, z: Tensor, target: Target) -> tuple[Tensor, Any]:
+    """-E_q log sigmoid(T) - E_p log(1 - sigmoid(T)) with z' ~ p(z|y), and T itself [eq:bin_classifier]. Gradient: psi."""
     labels, weight = target.draw()
-    drawn, samples = Target(labels, weight), head.class_prior.sample(labels)
+    samples = head.class_prior.sample(labels)
     if target.labels is None:
         t_q, t_p = head.ratio(z, None, head.class_prior), head.ratio(samples, labels, head.class_prior)
     else:  # one evaluation of T for both halves
         t_q, t_p = head.ratio(torch.cat([z, samples]), torch.cat([labels, labels]), head.class_prior).chunk(2)
+    drawn = Target(labels, weight)
     loss = target.average(F.softplus(-t_q)) + drawn.average(F.softplus(t_p))
-    with torch.no_grad():
-        accuracy = (target.average((t_q >= 0).to(z.dtype)) + drawn.average((t_p < 0).to(z.dtype))) / 2
-    return loss, accuracy
+    return loss, ((target, t_q.detach()), (drawn, t_p.detach()))

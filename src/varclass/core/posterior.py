@@ -53,7 +53,7 @@ class GaussianPosterior(Posterior):
         super().__init__()
         self.log_scale = nn.Linear(in_features, latent_dim)
         nn.init.zeros_(self.log_scale.weight)
-        nn.init.constant_(self.log_scale.bias, math.log(self.initial_scale))
+        nn.init.constant_(self.log_scale.bias, self.log_limit * math.asin(math.log(self.initial_scale) / self.log_limit))
 
     def scale(self, features: Tensor) -> Tensor:
         """s(x), (B, F) -> (B, D), between 1e-3 and 1e3."""

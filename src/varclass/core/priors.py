@@ -11,25 +11,29 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from varclass.core.directions import spread_directions
+from varclass.core.gaussian_density import LOG_2PI, gaussian_log_density
 from varclass.core.options import Registry, check_choice, check_positive
 
 PRIORS = Registry("prior")
 MEANS = ("learned", "simplex")
-LOG_2PI = math.log(2 * math.pi)
 ALL = slice(None)
 
 
-def of_class(table: Tensor, y: Tensor) -> Tensor:
-    """Row y_i of a (C, ...) table; a table of one row is common to all classes."""
-    return F.embedding(y, table) if len(table) > 1 else table
+def rows(table: Tensor, which: Tensor | slice) -> Tensor:
+    """Rows of a (C, ...) table by label or slice; a table of one row is common to all classes."""
+    if len(table) == 1:
+        return table
+    if isinstance(which, slice):
+        return table if which == ALL else table[which]
+    return F.embedding(which, table)
 
 
 class ClassPrior(nn.Module):
     """p_theta(z|y) for every class y, the distribution the latents of a class are *anticipated* to follow.
 
     A family implements the four methods below, registers itself (`@PRIORS.register("name")`), and thereby passes
-    through the contract tests. Its scale parameter is `log_scale`, zero at the start; `scale_factor` is the one scalar
-    that `VariationalHead.calibrate` fits, a common factor on every class's sigma.
+    through the contract tests. Its scale parameter is `log_scale`, zero at the start; `log_factor` is the one scalar
+    that `VariationalHead.calibrate` fits, the log of a common factor on every class's sigma.
 
     Variances can neither collapse nor explode: log sigma is L * sin(log_scale / L), so sigma stays within a factor
     exp(L) of where it started. The sine is the identity near zero and, unlike a clamp or tanh, has no dead end: a wild
@@ -39,7 +43,7 @@ class ClassPrior(nn.Module):
 
     covariances: ClassVar[tuple[str, ...]] = ()  # the first is the family's default
     scale_limit: ClassVar[float] = 1e3  # sigma stays within this factor of its initial value, up and down
-    scale_factor: Tensor
+    log_factor: Tensor
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
         super().__init__()
@@ -51,7 +55,7 @@ class ClassPrior(nn.Module):
             raise ValueError("means='simplex' needs a separation, the distance of each mean from the centre; got None")
         self.num_classes, self.latent_dim = num_classes, latent_dim
         self.covariance, self.means, self.separation = covariance, means, separation
-        self.register_buffer("scale_factor", torch.ones(()))
+        self.register_buffer("log_factor", torch.zeros(()))
 
     @abstractmethod
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
@@ -60,6 +64,10 @@ class ClassPrior(nn.Module):
     @abstractmethod
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
         """log p(z_i|y_i), each latent under one class, (B, D), (B,) -> (B,). Gradient: z yes, theta yes."""
+
+    def log_prob_split(self, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """`log_prob(z)` and `log_prob_of(z.detach(), y)`, which a family may be able to share work between."""
+        return self.log_prob(z), self.log_prob_of(z.detach(), y)
 
     @abstractmethod
     def sample(self, y: Tensor) -> Tensor:
@@ -73,12 +81,21 @@ class ClassPrior(nn.Module):
         """Carry an encoder's output onto the set where the density lives; the identity unless a family says otherwise."""
         return z
 
-    def log_sigma(self, y: Tensor | None = None) -> Tensor:
-        """log sigma, bounded and calibrated, in the shape of `log_scale`; given labels, of their classes. Gradient: theta."""
+    def log_sigma(self, which: Tensor | slice = ALL) -> Tensor:
+        """log sigma, bounded and calibrated, of all classes, a slice of them, or those of labels. Gradient: theta."""
         limit = math.log(self.scale_limit)
         units = self.latent_dim**-0.5 if self.log_scale.shape[-1] == 1 else 1.0
-        raw = self.log_scale if y is None else of_class(self.log_scale, y)
-        return torch.add(self.scale_factor.log(), torch.sin(raw * (units / limit)), alpha=limit)
+        return torch.add(self.log_factor, torch.sin(rows(self.log_scale, which) * (units / limit)), alpha=limit)
+
+    @property
+    def scale_factor(self) -> float:
+        """What `VariationalHead.calibrate` multiplied every sigma by; 1 if it was not called."""
+        return math.exp(float(self.log_factor))
+
+    @scale_factor.setter
+    def scale_factor(self, factor: float) -> None:
+        with torch.no_grad():
+            self.log_factor.fill_(math.log(check_positive("scale_factor", factor)))
 
     def _make_means(self, name: str, radius: float) -> None:
         """Register the (C, D) locations under `name`: a parameter if they are learned, a buffer if they are fixed."""
@@ -125,37 +142,21 @@ class GaussianPrior(ClassPrior):
         self._make_log_scale(*shapes.get(covariance, (1, 1)))
 
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
-        """Two matrix products, [z^2, z] against the natural parameters; one if the covariance is common to all classes.
+        return gaussian_log_density(z, rows(self.mean, classes), self.log_sigma(classes))
 
-        |z - mu|^2 = |z|^2 - 2 z.mu + |mu|^2 cancels in float32, so z and mu are first centred on the mean of the means,
-        and z^2's product is taken with each class's *difference* from the average precision: what is common to all
-        classes is summed once per latent, elementwise. Neither reference point changes the value, so neither carries
-        a gradient.
-        """
-        log_sigma = self.log_sigma()
-        if len(log_sigma) > 1:
-            log_sigma = log_sigma[classes]
-        mean, precision = self.mean[classes], torch.exp(-2 * log_sigma)
-        center = mean.detach().mean(0)
-        z, mean = z - center, mean - center
-        weight = precision * mean
-        log_det = log_sigma.sum(-1) * (self.latent_dim / log_sigma.shape[-1])
-        square = z.square() if precision.shape[-1] > 1 else z.square().sum(-1, keepdim=True)
-        average = precision.detach().mean(0) if len(precision) > 1 else precision[0]
-        per_latent = -0.5 * (square * average).sum(-1, keepdim=True)
-        per_class = -0.5 * torch.linalg.vecdot(weight, mean) - log_det - 0.5 * self.latent_dim * LOG_2PI
-        out = torch.addmm(per_latent + per_class, z, weight.T)
-        return torch.addmm(out, square, (precision - average).T, alpha=-0.5) if len(precision) > 1 else out
+    def log_prob_split(self, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        return gaussian_log_density(z, self.mean, self.log_sigma(), y)
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
-        log_sigma = self.log_sigma(y).expand_as(z)
-        standard = (z - of_class(self.mean, y)) * torch.exp(-log_sigma)
-        return -(0.5 * standard.square() + log_sigma).sum(-1) - 0.5 * self.latent_dim * LOG_2PI
+        log_sigma = self.log_sigma(y)
+        standard = (z - rows(self.mean, y)) * torch.exp(-log_sigma)
+        at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -self.latent_dim
+        return at_mean - 0.5 * torch.linalg.vecdot(standard, standard)
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
-        mean = of_class(self.mean, y)
+        mean = rows(self.mean, y)
         return mean + self.log_sigma(y).exp() * torch.randn_like(mean)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
-        return (z - of_class(self.mean.detach(), y)) * torch.exp(-self.log_sigma(y).detach())
+        return (z - rows(self.mean.detach(), y)) * torch.exp(-self.log_sigma(y).detach())

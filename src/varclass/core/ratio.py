@@ -56,7 +56,7 @@ class _LinearInFeatures(RatioEstimator):
         return z
 
     def of_class(self, z: Tensor, y: Tensor, prior: ClassPrior) -> Tensor:
-        return (self.features(z) * F.embedding(y, self.weight)).sum(-1) + self.bias[y]
+        return torch.linalg.vecdot(self.features(z), F.embedding(y, self.weight)) + self.bias[y]
 
     def of_all(self, z: Tensor, prior: ClassPrior) -> Tensor:
         return F.linear(self.features(z), self.weight, self.bias)

@@ -52,7 +52,7 @@ def read_target(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None,
     if y.shape != batch_shape:
         raise ValueError(f"y must have the shape of the batch, {tuple(batch_shape)}; got {tuple(y.shape)}")
     y = y.reshape(-1).long()
-    if not torch.compiler.is_compiling() and _in_range(y, num_classes, ignore_index) and class_weight is None:
+    if _may_look(y) and _in_range(y, num_classes, ignore_index) and class_weight is None:
         return Target(y, None)
     kept = y != ignore_index
     labels = torch.where(kept, y, 0)
@@ -63,11 +63,17 @@ def _soft(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None, num_c
     if y.shape != (*batch_shape, num_classes):
         raise ValueError(f"soft labels must have shape {(*batch_shape, num_classes)}; got {tuple(y.shape)}")
     probs = y.reshape(-1, num_classes).float() if y.dtype in (torch.half, torch.bfloat16) else y.reshape(-1, num_classes)
-    if not torch.compiler.is_compiling() and probs.numel():
-        error = (probs.sum(-1) - 1).abs().max()
-        if not bool((error < 1e-2) & (probs >= 0).all()):
-            raise ValueError("soft labels must be non-negative and sum to 1 in every row; got rows that do not")
+    if _may_look(y) and probs.numel():
+        good = (probs >= 0).all(-1) & ((probs.sum(-1) - 1).abs() < 1e-2)
+        if not bool(good.all()):
+            low, total = probs[~good][0].min().item(), probs[~good][0].sum().item()
+            raise ValueError(f"soft labels must be non-negative and sum to 1; got a row with minimum {low:g} and sum {total:g}")
     return Target(None, probs if class_weight is None else probs * class_weight)
+
+
+def _may_look(y: Tensor) -> bool:
+    """Whether Python may look at values: not while compiling, nor while a CUDA graph is captured."""
+    return not torch.compiler.is_compiling() and not (y.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def _in_range(y: Tensor, num_classes: int, ignore_index: int) -> bool:

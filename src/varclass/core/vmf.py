@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from varclass.core.priors import ALL, LOG_2PI, PRIORS, ClassPrior, of_class
+from varclass.core.gaussian_density import LOG_2PI
+from varclass.core.priors import ALL, PRIORS, ClassPrior, rows
 
 DEBYE_ORDER = 30  # from this order on, four terms of the expansion are exact to about 1e-9
 PROPOSALS = 16  # at least two in three are accepted, so all sixteen fail less than once in 10^7
@@ -45,19 +46,17 @@ class VonMisesFisherPrior(ClassPrior):
     def support(self, z: Tensor) -> Tensor:
         return F.normalize(z, dim=-1)
 
-    def kappa(self, y: Tensor | None = None) -> Tensor:
-        """Concentrations, (C,) or (1,); given labels, of their classes."""
-        return self.initial_kappa * torch.exp(-2 * self.log_sigma(y)[:, 0])
+    def kappa(self, which: Tensor | slice = ALL) -> Tensor:
+        """Concentrations of all classes, a slice of them, or those of labels; (1,) if they share one."""
+        return self.initial_kappa * torch.exp(-2 * self.log_sigma(which)[:, 0])
 
     def mode(self, y: Tensor) -> Tensor:
         """m_y of each label, (B,) -> (B, D)."""
-        return F.normalize(of_class(self.direction, y), dim=-1)
+        return F.normalize(rows(self.direction, y), dim=-1)
 
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
-        kappa = self.kappa()
-        if len(kappa) > 1:
-            kappa = kappa[classes]
-        weight = kappa[:, None] * F.normalize(self.direction[classes], dim=-1)
+        kappa = self.kappa(classes)
+        weight = kappa[:, None] * F.normalize(rows(self.direction, classes), dim=-1)
         peak = log_density_at_mode(kappa, self.latent_dim)
         return F.linear(z, weight, (peak - kappa).expand(len(weight)))
 
@@ -68,21 +67,24 @@ class VonMisesFisherPrior(ClassPrior):
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
-        """Wood's rejection sampler (1994), with a fixed number of proposals at once instead of a loop."""
+        """Wood's rejection sampler (1994), with a fixed number of proposals at once instead of a loop.
+
+        In terms of 1 - cosine throughout: a concentrated class lives where the cosine itself has no digits left.
+        """
         d = self.latent_dim - 1
         kappa = self.kappa(y).expand(len(y))[:, None]  # (B, 1)
         b = d / (2 * kappa + torch.sqrt(4 * kappa.square() + d**2))
-        x0 = (1 - b) / (1 + b)
+        center = 2 * b / (1 + b)  # 1 - cosine at the envelope's peak
         gamma = torch._standard_gamma(kappa.new_full((2, len(y), PROPOSALS), d / 2))
         beta = gamma[0] / gamma.sum(0)
-        cosine = (1 - (1 + b) * beta) / (1 - (1 - b) * beta)
-        accept = kappa * (cosine - x0) + d * (torch.log(1 - x0 * cosine) - torch.log(4 * b / (1 + b).square()))
-        first = (accept >= torch.rand_like(accept).log()).int().argmax(1, keepdim=True)
-        cosine = cosine.gather(1, first).clamp(-1, 1)
+        drop = 2 * b * beta / (1 - (1 - b) * beta)  # 1 - cosine
+        log_accept = kappa * (center - drop) + d * torch.log((center + drop - center * drop) / (center * (2 - center)))
+        first = (log_accept >= torch.rand_like(drop).log()).int().argmax(1, keepdim=True)
+        drop = drop.gather(1, first)
         mode = self.mode(y)
         tangent = torch.randn_like(mode)
         tangent = F.normalize(tangent - (tangent * mode).sum(-1, keepdim=True) * mode, dim=-1)
-        return F.normalize(cosine * mode + torch.sqrt(1 - cosine.square()) * tangent, dim=-1)
+        return F.normalize((1 - drop) * mode + torch.sqrt(drop * (2 - drop)) * tangent, dim=-1)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
         """Reflect the class's mean direction to the first axis: the shortest orthogonal map that does it."""

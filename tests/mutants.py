@@ -1,0 +1,107 @@
+"""Break the core in one line at a time; the tests must notice every time. Run by `make mutants`, not collected by pytest.
+
+python tests/mutants.py [words]    only the mutants whose description contains the words
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SUSPECTS = ["tests/identities", "tests/references", "tests/contracts", "tests/core", "tests/test_classifier.py"]
+SLOW = "stability or optimal_q or compile or processes"  # what these would notice, a faster test notices too
+
+# (file in src/varclass, what stands there, what the mutant writes, what that breaks)
+MUTANTS = [
+    ("core/gaussian_density.py", "(log_sigma.mean(-1) + 0.5 * LOG_2PI)", "(0.5 * LOG_2PI + 0 * log_sigma.mean(-1))", "log-determinant"),
+    ("core/gaussian_density.py", "0.5 * LOG_2PI", "0.0", "2 pi"),
+    ("core/gaussian_density.py", "center = mean.detach().mean(0)", "center = torch.zeros_like(mean[0])", "centring"),
+    ("core/gaussian_density.py", "(precision - average).T, alpha=-0.5", "(precision - average).T, alpha=0.5", "sign of z^2"),
+    ("core/gaussian_density.py", "torch.linalg.vecdot(weight, mean), alpha=0.5", "torch.linalg.vecdot(weight, mean), alpha=1", "|mu|^2"),
+    ("core/gaussian_density.py", "if grad_own and grad_own[0] is not None:", "if False:", "prior's gradient in VC"),
+    ("core/gaussian_density.py", "(mean * (first + residual))", "(mean * (first + first))", "gradient of sigma"),
+    ("core/gaussian_density.py", "pull, z, value=-1)", "pull, z, value=1)", "gradient of z"),
+    ("core/priors.py", "torch.add(self.log_factor,", "torch.add(0 * self.log_factor,", "calibration factor"),
+    ("core/priors.py", "torch.sin(rows(self.log_scale, which) * (units / limit))", "(rows(self.log_scale, which) * (units / limit))", "bound on sigma"),
+    ("core/priors.py", "at_mean - 0.5 * torch", "at_mean + 0.5 * torch", "sign of a class's own density"),
+    ("core/priors.py", "return mean + self.log_sigma(y).exp()", "return mean + self.log_sigma(y)", "sigma of samples"),
+    ("core/priors.py", "(z - rows(self.mean.detach(), y))", "(z - rows(self.mean, y))", "standardize detaches the mean"),
+    ("core/priors.py", "torch.exp(-self.log_sigma(y).detach())", "torch.exp(-self.log_sigma(y))", "standardize detaches sigma"),
+    ("core/priors.py", 'if self.means == "learned":', "if True:", "fixed means stay fixed"),
+    ("core/vmf.py", "nu = dim / 2 - 1", "nu = dim / 2", "order of the Bessel function"),
+    ("core/vmf.py", "kappa * (1 - cosine)", "kappa * (1 + cosine)", "sign of the cosine"),
+    ("core/vmf.py", "d * torch.log(", "0 * torch.log(", "rejection rule"),
+    ("core/vmf.py", "return F.normalize(z, dim=-1)\n", "return z\n", "latents are normalised"),
+    ("core/label_prior.py", "torch.softmax(log_likelihood + probs.log(), dim=1)", "torch.softmax(log_likelihood, dim=1)", "EM uses its estimate"),
+    ("core/label_prior.py", "log_posterior.double() - start.log()", "log_posterior.double()", "EM divides by the trained prior"),
+    ("core/ratio.py", "value.detach() for name", "value for name", "psi is frozen"),
+    ("core/ratio.py", "u = prior.standardize(z, y)", "u = z", "the shared ratio standardizes"),
+    ("core/posterior.py", "found += [mean + step, mean - step]", "found += [mean + step, mean + step]", "antithetic pairs"),
+    ("core/posterior.py", "return mean + self.scale(features) * torch.randn_like(mean)", "return mean", "the draw in training"),
+    ("core/objectives.py", "F.softplus(-t_q)", "F.softplus(t_q)", "t_q's label"),
+    ("core/objectives.py", "F.softplus(t_p)", "F.softplus(-t_p)", "t_p's label"),
+    ("core/objectives.py", "torch.cat([z, samples])", "torch.cat([samples, z])", "t_q and t_p swapped"),
+    ("core/objectives.py", "posterior_and_prior_terms(head, z, target, pull=False)", "posterior_and_prior_terms(head, z, target, pull=True)", "VC detaches z"),
+    ("core/objectives.py", "prior_term(head, z if pull else z.detach(), target)", "prior_term(head, z, target)", "VC detaches z, soft or chunked"),
+    ("core/objectives.py", "discriminator_term(head, z.detach(), target)", "discriminator_term(head, z, target)", "the adversary does not move phi"),
+    ("core/objectives.py", "head.ratio.frozen(z, target.labels", "head.ratio(z, target.labels", "T's term does not move psi"),
+    ("core/objectives.py", "return Terms(posterior + label, posterior, label)", "return Terms(posterior, posterior, label)", "log p(y) in CE"),
+    ("core/objectives.py", "self.beta * (prior + ratio)", "self.beta * prior + ratio", "beta on the ratio"),
+    ("core/objectives.py", "posterior + self.l1 * prior + self.l2 * ratio", "posterior + self.l2 * prior + self.l1 * ratio", "l1 and l2"),
+    ("core/objectives.py", "log_prob + head.log_label()", "log_prob", "p(y) in Bayes' rule"),
+    ("core/head.py", "return log_probs if self.posterior_moves_pi else log_probs.detach()", "return log_probs", "log p(y|z) does not move pi"),
+    ("core/head.py", "self.class_prior.log_prob(z, classes) + self.log_label()[classes]", "self.class_prior.log_prob(z, classes)", "p(y) in the log joint"),
+    ("core/head.py", "- 2 * math.log(len(log_joints))", "- math.log(len(log_joints))", "the mean over draws"),
+    ("core/head.py", "with torch.autocast(flat.device.type, enabled=False):\n            latents", "with torch.autocast(flat.device.type):\n            latents", "float32 under autocast"),
+    ("core/many_classes.py", "min(start + chunk, num_classes)", "min(start + chunk - 1, num_classes)", "chunks cover every class"),
+    ("core/linear.py", "return weight + shift, log_label", "return weight, log_label", "the shift that keeps p(y)"),
+    ("core/linear.py", "(weight * (mean + center)).sum(1)", "(weight * mean).sum(1)", "centre of the folded bias"),
+    ("core/linear.py", "bias = bias + weight @ head.projection.bias.double()", "pass", "the projection's bias"),
+    ("core/targets.py", "kept = torch.where(self.weight > 0, values, 0.0)", "kept = values", "a sample of weight zero may hold anything"),
+    ("core/targets.py", "/ self.weight.sum()", "/ len(values)", "weighted means"),
+    ("core/targets.py", "kept * class_weight[labels]", "kept.float()", "class weights"),
+    ("core/targets.py", "torch.multinomial(counted, 1)", "torch.multinomial(torch.ones_like(counted), 1)", "samples follow soft labels"),
+    ("core/calibration.py", "if at_left <= at_right:", "if at_left > at_right:", "the search for the factor"),
+    ("classifier.py", "parent._modules[after] = nn.Identity()", "pass", "a softmax after the layer is dropped"),
+]  # fmt: skip
+
+
+def survives(file: str, old: str, new: str) -> bool:
+    """Whether the tests pass on a copy of the package with every `old` in one file replaced."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "src" / "varclass", Path(folder) / "varclass")
+        path = Path(folder) / "varclass" / file
+        text = path.read_text()
+        if old not in text:
+            raise SystemExit(f"{file} no longer contains {old!r}: bring the mutant up to date")
+        path.write_text(text.replace(old, new))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", f"not ({SLOW})", *SUSPECTS]
+        environment = {**os.environ, "PYTHONPATH": folder}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"the tests did not run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.returncode == 0
+
+
+def main() -> None:
+    """Try every mutant; exit with an error if one survives."""
+    words = " ".join(sys.argv[1:])
+    chosen = [mutant for mutant in MUTANTS if words in mutant[3]]
+    survivors = []
+    for number, (file, old, new, what) in enumerate(chosen, start=1):
+        print(f"[{number}/{len(chosen)}] {file}: {what} ... ", end="", flush=True)
+        alive = survives(file, old, new)
+        survivors += [what] * alive
+        print("SURVIVED" if alive else "killed", flush=True)
+    print(f"{len(chosen) - len(survivors)} killed, {len(survivors)} survived")
+    if survivors:
+        raise SystemExit(f"survivors: {', '.join(survivors)}")
+
+
+if __name__ == "__main__":
+    main()
