@@ -84,58 +84,63 @@ def from_model(model: nn.Module, layer: str | None = None, *, example: Any = Non
     if not isinstance(output, nn.Linear) or isinstance(output, nn.LazyLinear):
         raise ValueError(f"layer {name!r} must be an initialised nn.Linear; got {type(output).__name__}")
     head = VariationalHead.from_linear(output, **options)
-    if name == "":
-        encoder: nn.Module = nn.Identity()
-    else:
+    encoder: nn.Module = nn.Identity()
+    last: nn.Module = nn.Identity()
+    if name != "":
         encoder = copy.deepcopy(model)
         encoder.set_submodule(name, nn.Identity())
-        _drop_probability_layers(encoder, name)
+        last = _take_probability_layer(encoder, name, output.out_features)
     classifier = Classifier(encoder, head).train(model.training)
     if example is not None:
-        _check_same_predictions(model, classifier, example)
+        _check_same_predictions(model, classifier, example, last)
     return classifier
 
 
 def find_output_layer(model: nn.Module) -> str:
-    """The dotted name of a model's output layer: under one of the usual names if there, else the last `nn.Linear`."""
+    """The dotted name of a model's output layer: the last `nn.Linear` under one of the usual names, else the last of all."""
     linear = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
     if not linear:
         raise ValueError(f"{type(model).__name__} has no nn.Linear to replace; build Classifier(encoder, head) yourself")
-    for usual in USUAL_NAMES:
-        inside = [name for name in linear if name.split(".")[0] == usual]
-        if inside:
-            return inside[-1]
-    return linear[-1]
+    usual = [name for name in linear if name.split(".")[0] in USUAL_NAMES]
+    return (usual or linear)[-1]
 
 
-def _drop_probability_layers(encoder: nn.Module, name: str) -> None:
-    """In a Sequential, what follows the layer must be a softmax or sigmoid, which goes with it, or do nothing."""
-    path, _, child = name.rpartition(".")
-    parent = encoder.get_submodule(path)
-    if not isinstance(parent, nn.Sequential):
-        return
-    names = list(parent._modules)
-    for after in names[names.index(child) + 1 :]:
-        module = parent._modules[after]
-        if isinstance(module, PROBABILITY_LAYERS):
-            parent._modules[after] = nn.Identity()
-        elif not isinstance(module, (nn.Identity, nn.Flatten, nn.Dropout)):
-            raise ValueError(f"layer {name!r} is not the last: {type(module).__name__} follows it; name the output layer")
+def _take_probability_layer(encoder: nn.Module, layer: str, outputs: int) -> nn.Module:
+    """Take out the softmax or sigmoid that follows the layer in the Sequentials around it, and return it."""
+    found: nn.Module = nn.Identity()
+    path = layer
+    while path:
+        path, _, child = path.rpartition(".")
+        parent = encoder.get_submodule(path)
+        if not isinstance(parent, nn.Sequential):
+            break
+        children = list(parent._modules)
+        for after in children[children.index(child) + 1 :]:
+            module = parent._modules[after]
+            if isinstance(module, PROBABILITY_LAYERS):
+                found, parent._modules[after] = module, nn.Identity()
+            elif not isinstance(module, (nn.Identity, nn.Flatten, nn.Dropout)):
+                raise ValueError(f"layer {layer!r} is not the last: {type(module).__name__} follows it; name the output layer")
+    if isinstance(found, (nn.Sigmoid, nn.LogSigmoid)) and outputs > 1:
+        raise ValueError(f"Sigmoid over {outputs} outputs is multi-label; a Classifier has exclusive classes (softmax)")
+    return found
 
 
 @torch.no_grad()
-def _check_same_predictions(model: nn.Module, classifier: Classifier, example: Any) -> None:
+def _check_same_predictions(model: nn.Module, classifier: Classifier, example: Any, last: nn.Module) -> None:
     training = model.training
-    model.eval()
-    classifier.eval()
-    logits, log_posterior = model(example), classifier.log_posterior(example)
-    model.train(training)
-    classifier.train(training)
-    if not isinstance(logits, Tensor) or logits.shape[:-1] != log_posterior.shape[:-1]:
+    try:
+        output, posterior = model.eval()(example), classifier.eval().log_posterior(example).exp()
+    finally:
+        model.train(training)
+        classifier.train(training)
+    if not isinstance(output, Tensor) or output.shape[:-1] != posterior.shape[:-1]:
         raise ValueError("the model's output is not a tensor of logits per input; build Classifier(encoder, head) yourself")
-    if logits.shape[-1] == 1:
-        logits = torch.cat([-logits / 2, logits / 2], dim=-1)
-    error = float((torch.softmax(logits, -1) - log_posterior.exp()).abs().max())
+    if isinstance(last, (nn.LogSoftmax, nn.LogSigmoid)):
+        output = output.exp()
+    elif not isinstance(last, (nn.Softmax, nn.Sigmoid)):
+        output = torch.softmax(output, -1) if output.shape[-1] > 1 else torch.sigmoid(output)
+    error = (output - posterior[..., -output.shape[-1] :]).abs().max().item() if output.numel() else 0.0
     if not error < 1e-3:
         raise ValueError(
             f"the model does something after its output layer: predictions differ by {error:.2g}; "

@@ -18,15 +18,11 @@ def make(covariance: str, center: float, distance: float, seed: int = 0) -> Gaus
     torch.manual_seed(seed)
     prior = GaussianPrior(C, D, covariance, "simplex", 1.0)
     common = torch.nn.functional.normalize(torch.randn(D), dim=0)
-    apart = prior.mean * (distance / float(torch.pdist(prior.mean)[0]))
-    prior.mean.copy_(center * common + apart)
+    apart = prior.offset * (distance / float(torch.pdist(prior.offset)[0]))
+    jitter = 0.4 * (torch.rand_like(prior.log_scale) - 0.5) * (covariance != "unit")
+    prior.place(center * common + apart, jitter.exp())
     prior.log_factor.fill_(math.log(SIGMA))
-    if covariance != "unit":
-        limit, units = math.log(prior.scale_limit), math.sqrt(D) if prior.log_scale.shape[-1] == 1 else 1.0
-        jitter = 0.4 * (torch.rand_like(prior.log_scale) - 0.5)
-        with torch.no_grad():
-            prior.log_scale.copy_(units * limit * torch.asin(jitter / limit))
-        torch.testing.assert_close(prior.log_sigma().detach(), math.log(SIGMA) + jitter, rtol=1e-5, atol=0)
+    torch.testing.assert_close(prior.log_sigma().detach(), math.log(SIGMA) + jitter, rtol=1e-5, atol=0)
     return prior
 
 
@@ -40,10 +36,10 @@ def latents(prior: GaussianPrior, noise: float) -> torch.Tensor:
 
 def in_float64(prior: GaussianPrior, z: torch.Tensor) -> torch.Tensor:
     """torch.distributions, one class at a time, at the same float32 parameters."""
-    # sigma too must come from float64, or the reference would share its rounding
-    mean = prior.mean.double()
+    # mean and sigma too must come from float64, or the reference would share their rounding
     double = GaussianPrior(C, D, prior.covariance, "simplex", 1.0).double()
     double.load_state_dict(prior.state_dict())
+    mean = double.mean.detach()
     sigma = double.log_sigma().detach().exp().expand(C, D)
     return torch.stack([torch.distributions.Normal(mean[k], sigma[k]).log_prob(z.double()).sum(1) for k in range(C)], dim=1)
 
@@ -78,8 +74,8 @@ def test_the_naive_expansion_fails_where_the_head_does_not(covariance):
 
 def size_of_a_logit(prior: GaussianPrior, z: torch.Tensor) -> float:
     """The numbers added up on the way to a log density, each of which float32 rounds: z'Pz, z'Pm, m'Pm and log-determinant."""
-    center, precision = prior.mean.mean(0), torch.exp(-2 * prior.log_sigma().detach())
-    m, x = prior.mean - center, z - center
+    mean, precision = prior.mean.detach(), torch.exp(-2 * prior.log_sigma().detach())
+    m, x = mean - mean.mean(0), z - mean.mean(0)
     cross = (x @ (precision * m).T).abs().max()
     squares = 0.5 * (precision.mean(0) * x.square()).sum(1).max() + 0.5 * (precision * m.square()).sum(1).max()
     return float(cross + squares) + D * abs(math.log(SIGMA))

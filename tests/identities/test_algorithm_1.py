@@ -151,9 +151,9 @@ def test_algorithm_1_with_its_misprint_would_be_another_gradient():
     model, x, y = problem()
     prior = model["head"].class_prior
     z = model["head"].latent(model["encoder"](x)).detach()
-    expected = algorithm_1(model, x, y, "quadratic")["head.class_prior.mean"]
+    expected = algorithm_1(model, x, y, "quadratic")["head.class_prior.offset"]
     of_log = log_p_z_given_y(prior, z)[torch.arange(BATCH), y]
-    (difference,) = torch.autograd.grad(BETA * (of_log.exp() - of_log).mean(), [prior.mean])
+    (difference,) = torch.autograd.grad(BETA * (of_log.exp() - of_log).mean(), [prior.offset])
     assert float(difference.abs().max()) > 1e-3 * float(expected.abs().max())
 
 

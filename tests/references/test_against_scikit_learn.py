@@ -1,7 +1,5 @@
 """The head at scikit-learn's fitted parameters predicts what scikit-learn predicts: naive Bayes, LDA and QDA."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -15,14 +13,11 @@ Y = np.repeat(np.arange(len(COUNTS)), COUNTS)
 
 
 def head_at(covariance, mean, sigma, label_prior):
-    """A head whose sigma, through the bounded parameter L sin(p * units / L) = log sigma, is the one given."""
+    """A head at the parameters given."""
     head = VariationalHead(DIM, len(mean), objective="ce", covariance=covariance).double()
-    prior, limit = head.class_prior, math.log(head.class_prior.scale_limit)
-    units = DIM**-0.5 if prior.log_scale.shape[-1] == 1 else 1.0
+    prior = head.class_prior
+    prior.place(torch.as_tensor(mean), torch.as_tensor(sigma).reshape(prior.log_scale.shape))
     with torch.no_grad():
-        prior.mean.copy_(torch.as_tensor(mean))
-        log_sigma = torch.as_tensor(np.log(sigma)).reshape(prior.log_scale.shape)
-        prior.log_scale.copy_(limit * torch.asin(log_sigma / limit) / units)
         head.label_prior.logits.copy_(torch.as_tensor(np.log(label_prior)))
     return head
 

@@ -10,8 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from varclass.core.targets import read_target
-
 if TYPE_CHECKING:
     from varclass.core.head import VariationalHead
 
@@ -21,7 +19,7 @@ LOG_RANGE = (-4.0, 4.0)  # factors from 0.018 to 55: temperatures, their squares
 @torch.no_grad()
 def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> float:
     """Set `log_factor` to the minimiser of -E log p(y|z) on held-out data, and return the factor."""
-    target = read_target(y, features.shape[:-1], head.class_weight, head.num_classes, head.ignore_index)
+    target = head.read_target(features, y)
     if target.labels is None or not len(target.labels) or (target.weight is not None and not bool(target.weight.any())):
         raise ValueError(f"calibrate needs at least one hard label; got y of shape {tuple(y.shape)}, {y.dtype}")
     labels, factor = target.labels, head.class_prior.log_factor

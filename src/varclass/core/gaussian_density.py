@@ -12,12 +12,13 @@ from torch.nn import functional as F
 LOG_2PI = math.log(2 * math.pi)
 
 
-def gaussian_log_density(z: Tensor, mean: Tensor, log_sigma: Tensor, y: Tensor | None = None) -> Any:
-    """-1/2 sum_d { (z_d - mean_yd)^2 / sigma_yd^2 + 2 log sigma_yd + log 2 pi }, (B, D), (C, D) -> (B, C).
+def gaussian_log_density(z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: Tensor, y: Tensor | None = None) -> Any:
+    """-1/2 sum_d { (z_d / sigma_yd - shrink offset_yd)^2 + 2 log sigma_yd + log 2 pi }, (B, D), (C, D) -> (B, C).
 
-    `log_sigma` is (C, D), or has size 1 where it is common to all classes or all dimensions. Given labels, a second result
-    (B,) has the entries at them but passes no gradient to z: Algorithm 1 asks for log p(y|z) with z attached and for
-    log p(z|y) with z detached, and both come from the same two products.
+    So mu_y = shrink sigma_y offset_y. `log_sigma` is (C, D), or has size 1 where it is common to all classes or all
+    dimensions; `shrink` is a constant scalar. Given labels, a second result (B,) has the entries at them but passes no
+    gradient to z: Algorithm 1 asks for log p(y|z) with z attached and for log p(z|y) with z detached, and both come from
+    the same two products.
 
     Expanding |z - mu|^2 = |z|^2 - 2 z.mu + |mu|^2 turns the sum into products of [z^2, z] with the classes' natural
     parameters, but in float32 the expansion cancels. So z and mu are first centred on the mean of the means, and z^2 meets
@@ -25,18 +26,20 @@ def gaussian_log_density(z: Tensor, mean: Tensor, log_sigma: Tensor, y: Tensor |
     reference point changes the value. The gradient is written out because it takes half the elementwise passes of the
     recorded one; it is made of differentiable operations, so second derivatives work too.
     """
-    return _GaussianLogDensity.apply(z, mean, log_sigma, y)
+    return _GaussianLogDensity.apply(z, offset, log_sigma, shrink, y)
 
 
 class _GaussianLogDensity(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, mean: Tensor, log_sigma: Tensor, y: Tensor | None) -> Any:
-        ctx.save_for_backward(z, mean, log_sigma, y)
+    def forward(ctx: Any, z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: Tensor, y: Tensor | None) -> Any:
+        ctx.save_for_backward(z, offset, log_sigma, shrink, y)
         ctx.set_materialize_grads(False)
-        z, mean, precision, square = _parts(z, mean, log_sigma)
-        weight, average = precision * mean, precision.mean(0)
+        z, offset, inverse, square, _ = _centered(z, offset, log_sigma, shrink)
+        precision = inverse.square()
+        average = precision.mean(0)
         at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -z.shape[1]
-        out = F.linear(z, weight, torch.sub(at_mean, torch.linalg.vecdot(weight, mean), alpha=0.5))
+        bias = at_mean - (0.5 * shrink.square()) * torch.linalg.vecdot(offset, offset)
+        out = F.linear(shrink * z, offset * inverse, bias)
         common = square @ average if len(average) > 1 else square[:, 0] * average
         out = out.sub_(common[:, None], alpha=0.5)
         if len(precision) > 1:
@@ -45,31 +48,33 @@ class _GaussianLogDensity(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *grad_own: Tensor | None) -> tuple[Tensor | None, ...]:
-        z, mean, log_sigma, y = ctx.saved_tensors
-        z, mean, precision, square = _parts(z, mean, log_sigma)
-        grad_z = grad_mean = grad_log_sigma = None
+        z, offset, log_sigma, shrink, y = ctx.saved_tensors
+        z, offset, inverse, square, center = _centered(z, offset, log_sigma, shrink)
+        precision = inverse.square()
+        grad_z = grad_offset = grad_log_sigma = None
         if grad is not None and ctx.needs_input_grad[0]:
             pull = grad @ precision if len(precision) > 1 else grad.sum(1, keepdim=True) * precision
-            grad_z = torch.addcmul(grad @ (precision * mean), pull, z, value=-1)
+            grad_z = torch.addcmul(shrink * (grad @ (offset * inverse)), pull, z, value=-1)
         if grad_own and grad_own[0] is not None:  # moves theta, not z
-            grad = z.new_zeros(len(z), len(mean)) if grad is None else grad
+            grad = z.new_zeros(len(z), len(offset)) if grad is None else grad
             grad = grad.scatter_add(1, y[:, None], grad_own[0][:, None])
         if grad is not None and (ctx.needs_input_grad[1] or ctx.needs_input_grad[2]):
             count = grad.sum(0)[:, None]
-            first = grad.T @ z
-            residual = torch.addcmul(first, mean, count, value=-1)  # sum_i grad_i (z_i - mean)
-            grad_mean = precision * residual
+            first = grad.T @ (shrink * z)
+            grad_offset = torch.addcmul(inverse * first, offset, shrink.square() * count, value=-1)
             if ctx.needs_input_grad[2]:
                 second = grad.T @ square if len(precision) > 1 else (grad.sum(1) @ square)[None]
-                spread = second - (mean * (first + residual)).sum_to_size(precision.shape)  # sum_i grad_i (z_i - mean)^2
+                mixed = inverse * torch.addcmul(center * grad_offset, offset, first, value=-1)
+                spread = torch.addcmul(mixed.sum_to_size(precision.shape), precision, second)
                 each = z.shape[1] / log_sigma.shape[1]
-                grad_log_sigma = torch.sub(precision * spread, count.sum_to_size(len(precision), 1), alpha=each)
-        return grad_z, grad_mean, grad_log_sigma, None
+                grad_log_sigma = torch.sub(spread, count.sum_to_size(len(precision), 1), alpha=each)
+        return grad_z, grad_offset, grad_log_sigma, None, None
 
 
-def _parts(z: Tensor, mean: Tensor, log_sigma: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Centred z and mean, the precision, and z^2 (its sum where the precision is common to all dimensions)."""
-    center = mean.detach().mean(0)
-    z, mean = z - center, mean - center
+def _centered(z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: Tensor) -> tuple[Tensor, ...]:
+    """z and offset from the mean of the means, 1 / sigma, z^2 (its sum if sigma is common to all dimensions), that center."""
+    inverse = torch.exp(-log_sigma)
+    center = (offset / inverse).detach().mean(0)
+    z = z - shrink * center
     square = z.square() if log_sigma.shape[-1] > 1 else z.square().sum(-1, keepdim=True)
-    return z, mean, torch.exp(-2 * log_sigma), square
+    return z, torch.addcmul(offset, inverse, center, value=-1), inverse, square, center

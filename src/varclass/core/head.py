@@ -16,9 +16,9 @@ from varclass.core.many_classes import choose_chunk
 from varclass.core.objectives import OBJECTIVES, Objective, Terms
 from varclass.core.options import check_choice, check_count, check_positive
 from varclass.core.posterior import POSTERIORS
-from varclass.core.priors import ALL, PRIORS, ClassPrior
+from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
 from varclass.core.ratio import RATIOS, RatioEstimator
-from varclass.core.targets import read_target
+from varclass.core.targets import Target, read_target
 
 GROUPS = {"phi": ("projection", "posterior"), "theta": ("class_prior",), "pi": ("label_prior",), "psi": ("ratio",)}
 
@@ -158,10 +158,15 @@ class VariationalHead(nn.Module):
     def terms(self, features: Tensor, y: Tensor) -> Terms:
         """Every term of the objective, for logging; `.total` is the loss."""
         flat = self._flatten(features)
-        target = read_target(y, features.shape[:-1], self.class_weight, self.num_classes, self.ignore_index)
+        target = self.read_target(features, y)
         with torch.autocast(flat.device.type, enabled=False):
             z = self.class_prior.support(self.posterior.sample(flat, self._mean(flat)))
             return self.objective.terms(self, z, target)
+
+    def read_target(self, features: Tensor, y: Tensor) -> Target:
+        """Labels, checked against the features, as the weighted averages that every term takes."""
+        dtype = self.class_prior.log_factor.dtype
+        return read_target(y, features, self.num_classes, self.class_weight, self.ignore_index, dtype)
 
     # --------------------------------------------------------------------------------------------------- latents
 
@@ -282,8 +287,9 @@ class VariationalHead(nn.Module):
         options = {"covariance": "shared", **options}
         head = cls(weight.shape[1], len(weight), label_prior="learned" if kept.learned else log_label.exp(), **options)
         head = head.to(layer.weight)
+        assert isinstance(head.class_prior, GaussianPrior)
+        head.class_prior.place(mean)
         with torch.no_grad():
-            head.class_prior.get_parameter("mean").copy_(mean)
             head.label_prior.logits.copy_(log_label)
         return head
 

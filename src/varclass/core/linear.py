@@ -64,14 +64,16 @@ def fold(head: VariationalHead) -> nn.Linear:
         raise ValueError(f"as_linear needs a Gaussian prior with shared or unit covariance; got {kind}")
     if not isinstance(head.posterior, DeltaPosterior):
         raise ValueError(f"as_linear needs a delta posterior; got {type(head.posterior).__name__}")
-    mean, precision = prior.mean.double(), torch.exp(-2 * prior.log_sigma().double())
+    sigma = torch.exp(prior.log_sigma().double() - prior.log_factor.double())
+    mean, precision = sigma * prior.offset.double(), torch.exp(-2 * prior.log_sigma().double())  # from the origin
     center = mean.mean(0)
     weight = precision * (mean - center)
     bias = head.label_prior.log_probs().double() - 0.5 * (weight * (mean + center)).sum(1)  # |mu|^2 - |c|^2, factored
+    bias = bias - weight @ prior.origin.double()
     if isinstance(head.projection, nn.Linear):
         bias = bias + weight @ head.projection.bias.double()
         weight = weight @ head.projection.weight.double()
-    layer = nn.Linear(head.in_features, head.num_classes, device=prior.mean.device, dtype=prior.mean.dtype)
+    layer = nn.Linear(head.in_features, head.num_classes, device=weight.device, dtype=prior.offset.dtype)
     layer.weight.copy_(weight)
     layer.bias.copy_(bias - bias.mean())
     return layer

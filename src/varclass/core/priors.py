@@ -42,7 +42,7 @@ class ClassPrior(nn.Module):
     """
 
     covariances: ClassVar[tuple[str, ...]] = ()  # the first is the family's default
-    scale_limit: ClassVar[float] = 1e3  # sigma stays within this factor of its initial value, up and down
+    scale_limit: ClassVar[float] = 30.0  # sigma stays within this factor of its initial value, up and down
     log_factor: Tensor
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
@@ -84,8 +84,7 @@ class ClassPrior(nn.Module):
     def log_sigma(self, which: Tensor | slice = ALL) -> Tensor:
         """log sigma, bounded and calibrated, of all classes, a slice of them, or those of labels. Gradient: theta."""
         limit = math.log(self.scale_limit)
-        units = self.latent_dim**-0.5 if self.log_scale.shape[-1] == 1 else 1.0
-        return torch.add(self.log_factor, torch.sin(rows(self.log_scale, which) * (units / limit)), alpha=limit)
+        return torch.add(self.log_factor, torch.sin(rows(self.log_scale, which) * (self._units() / limit)), alpha=limit)
 
     @property
     def scale_factor(self) -> float:
@@ -114,6 +113,9 @@ class ClassPrior(nn.Module):
         else:
             self.log_scale = nn.Parameter(torch.zeros(*shape))
 
+    def _units(self) -> float:
+        return self.latent_dim**-0.5 if self.log_scale.shape[-1] == 1 else 1.0
+
 
 @PRIORS.register("gaussian")
 class GaussianPrior(ClassPrior):
@@ -125,6 +127,11 @@ class GaussianPrior(ClassPrior):
     softmax layer [eq:sce]; "unit" 1. Means sit at `separation` sigma from the origin, or are drawn from N(0, 1) if it
     is None (the authors' released code).
 
+    The parameter is `offset`, with mu_y = origin + sigma_y offset_y: means are learned, or fixed, in units of sigma. In
+    these units the likelihood has curvature one whatever sigma is, where in those of z it has 1 / sigma^2, and a step
+    that shrinks sigma throws the means away. With bounded latents every gradient is then bounded: no NaN at beta = 1 and
+    D = 2048. `origin` is a constant, the point that float32 keeps its digits around.
+
     >>> p = GaussianPrior(3, 2, "diagonal", "learned", 4.0)
     >>> reference = torch.distributions.Normal(p.mean, 1.0)
     >>> z = torch.randn(5, 2)
@@ -133,30 +140,59 @@ class GaussianPrior(ClassPrior):
     """
 
     covariances = ("diagonal", "isotropic", "shared", "unit")
-    mean: Tensor
+    origin: Tensor
+    offset: Tensor
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
         super().__init__(num_classes, latent_dim, covariance, means, separation)
-        self._make_means("mean", radius=separation or 1.0)
+        self.register_buffer("origin", torch.zeros(latent_dim))
+        self._make_means("offset", radius=separation or 1.0)
         shapes = {"diagonal": (num_classes, latent_dim), "isotropic": (num_classes, 1), "shared": (1, latent_dim)}
         self._make_log_scale(*shapes.get(covariance, (1, 1)))
 
+    @property
+    def mean(self) -> Tensor:
+        """mu_y, (C, D). Gradient: theta."""
+        return self.origin + self._shrink() * self.log_sigma().exp() * self.offset
+
+    @torch.no_grad()
+    def place(self, mean: Tensor, sigma: Tensor | float = 1.0) -> None:
+        """Set mu_y to `mean` (C, D) and sigma to what `covariance` can hold, and forget any calibration."""
+        limit = math.log(self.scale_limit)
+        log_sigma = torch.as_tensor(sigma, dtype=torch.float64, device=mean.device).log()
+        if mean.shape != self.offset.shape:
+            raise ValueError(f"mean must have shape {tuple(self.offset.shape)}; got {tuple(mean.shape)}")
+        if not bool((log_sigma.abs() <= limit).all()) or (self.covariance == "unit" and bool(log_sigma.any())):
+            allowed = "1" if self.covariance == "unit" else f"between 1/{self.scale_limit:g} and {self.scale_limit:g}"
+            raise ValueError(
+                f"sigma must be {allowed}; got {float(log_sigma.min().exp()):g} to {float(log_sigma.max().exp()):g}"
+            )
+        self.log_factor.zero_()
+        self.log_scale.copy_(limit * torch.asin(log_sigma / limit) / self._units())
+        self.origin.copy_(mean.double().mean(0))
+        self.offset.copy_((mean.double() - self.origin) * torch.exp(-self.log_sigma().double()))
+
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
-        return gaussian_log_density(z, rows(self.mean, classes), self.log_sigma(classes))
+        return gaussian_log_density(z - self.origin, rows(self.offset, classes), self.log_sigma(classes), self._shrink())
 
     def log_prob_split(self, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        return gaussian_log_density(z, self.mean, self.log_sigma(), y)
+        return gaussian_log_density(z - self.origin, self.offset, self.log_sigma(), self._shrink(), y)
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
         log_sigma = self.log_sigma(y)
-        standard = (z - rows(self.mean, y)) * torch.exp(-log_sigma)
+        standard = (z - self.origin) * torch.exp(-log_sigma) - self._shrink() * rows(self.offset, y)
         at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -self.latent_dim
         return at_mean - 0.5 * torch.linalg.vecdot(standard, standard)
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
-        mean = rows(self.mean, y)
-        return mean + self.log_sigma(y).exp() * torch.randn_like(mean)
+        offset = self._shrink() * rows(self.offset, y)
+        return self.origin + self.log_sigma(y).exp() * (offset + torch.randn_like(offset))
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
-        return (z - rows(self.mean.detach(), y)) * torch.exp(-self.log_sigma(y).detach())
+        inverse = torch.exp(-self.log_sigma(y).detach())
+        return (z - self.origin) * inverse - self._shrink() * rows(self.offset.detach(), y)
+
+    def _shrink(self) -> Tensor:
+        """Calibration widens sigma but leaves the means where they are: in the wider units they are nearer by this."""
+        return torch.exp(-self.log_factor)

@@ -38,15 +38,18 @@ class Target:
         return torch.multinomial(counted, 1).squeeze(1), total
 
 
-def read_target(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None, num_classes: int, ignore_index: int) -> Target:
+def read_target(
+    y: Tensor, features: Tensor, num_classes: int, class_weight: Tensor | None, ignore_index: int, dtype: torch.dtype
+) -> Target:
     """Check a user's labels against the batch and make them a Target. Integers are hard labels, floats are soft.
 
     Class weights stand for a data distribution p'(x, y) in proportion to w_y p(x, y): they touch every term alike.
     """
     if not isinstance(y, Tensor):
         raise TypeError(f"y must be a tensor of labels or of label probabilities; got {type(y).__name__}")
+    batch_shape = features.shape[:-1]
     if y.is_floating_point():
-        return _soft(y, batch_shape, class_weight, num_classes)
+        return _soft(y, batch_shape, num_classes, class_weight, dtype)
     if y.dtype == torch.bool or y.is_complex():
         raise TypeError(f"y must hold integers (labels) or floats (probabilities); got {y.dtype}")
     if y.shape != batch_shape:
@@ -56,19 +59,19 @@ def read_target(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None,
         return Target(y, None)
     kept = y != ignore_index
     labels = torch.where(kept, y, 0)
-    return Target(labels, kept.float() if class_weight is None else kept * class_weight[labels])
+    return Target(labels, kept.to(dtype) if class_weight is None else kept * class_weight[labels].to(dtype))
 
 
-def _soft(y: Tensor, batch_shape: torch.Size, class_weight: Tensor | None, num_classes: int) -> Target:
+def _soft(y: Tensor, batch_shape: torch.Size, num_classes: int, class_weight: Tensor | None, dtype: torch.dtype) -> Target:
     if y.shape != (*batch_shape, num_classes):
         raise ValueError(f"soft labels must have shape {(*batch_shape, num_classes)}; got {tuple(y.shape)}")
-    probs = y.reshape(-1, num_classes).float() if y.dtype in (torch.half, torch.bfloat16) else y.reshape(-1, num_classes)
+    probs = y.reshape(-1, num_classes).to(dtype)
     if _may_look(y) and probs.numel():
         good = (probs >= 0).all(-1) & ((probs.sum(-1) - 1).abs() < 1e-2)
         if not bool(good.all()):
             low, total = probs[~good][0].min().item(), probs[~good][0].sum().item()
             raise ValueError(f"soft labels must be non-negative and sum to 1; got a row with minimum {low:g} and sum {total:g}")
-    return Target(None, probs if class_weight is None else probs * class_weight)
+    return Target(None, probs if class_weight is None else probs * class_weight.to(dtype))
 
 
 def _may_look(y: Tensor) -> bool:

@@ -22,7 +22,8 @@ class VonMisesFisherPrior(ClassPrior):
     Latents are normalised first (`support`), and densities integrate to one over the sphere. `separation` keeps its
     meaning, the length of the class mean in units of sigma: |E z| / sigma with sigma^2 = (1 - |E z|^2) / (D - 1).
 
-    covariance: "isotropic" kappa_y, "shared" one kappa, "unit" a fixed one. There is no diagonal on a sphere.
+    covariance: "isotropic" kappa_y, "shared" one kappa, "unit" a fixed one. There is no diagonal on a sphere. kappa is
+    1 / sigma^2, so that it stays within a factor of 900 of its start.
 
     >>> p = VonMisesFisherPrior(3, 4, "isotropic", "learned", 4.0)
     >>> p.sample(torch.tensor([0, 1])).norm(dim=1)
@@ -30,7 +31,6 @@ class VonMisesFisherPrior(ClassPrior):
     """
 
     covariances = ("isotropic", "shared", "unit")
-    scale_limit = 30.0  # kappa = 1 / sigma^2, so kappa stays within a factor of 900
     direction: Tensor
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
