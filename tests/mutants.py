@@ -69,7 +69,7 @@ MUTANTS = [
     ("core/targets.py", "kept * class_weight[labels].to(dtype)", "kept.to(dtype)", "class weights"),
     ("core/targets.py", "torch.multinomial(counted, 1)", "torch.multinomial(torch.ones_like(counted), 1)", "samples follow soft labels"),
     ("core/calibration.py", "if at_left <= at_right:", "if at_left > at_right:", "the search for the factor"),
-    ("classifier.py", "parent._modules[after] = nn.Identity()", "pass", "a softmax after the layer is dropped"),
+    ("classifier.py", "found, parent._modules[after] = module, nn.Identity()", "found = module", "a softmax after the layer is dropped"),
 ]  # fmt: skip
 
 

@@ -58,7 +58,7 @@ def estimate_label_prior(log_posterior: Tensor, trained: Tensor, *, max_steps: i
         tolerance: stop when no probability moves by more than this.
 
     >>> estimate_label_prior(torch.log_softmax(torch.tensor([[4.0, 0], [4.0, 0], [0, 4.0]]), 1), torch.tensor([0.5, 0.5]))
-    tensor([0.6726, 0.3274])
+    tensor([0.6729, 0.3271])
     """
     if log_posterior.dim() != 2 or len(log_posterior) == 0:
         raise ValueError(f"log_posterior must have shape (N, C) with N > 0; got {tuple(log_posterior.shape)}")
