@@ -2,11 +2,11 @@
 
     python benchmarks/head.py [--device cpu|cuda] [--save results/head-cpu]
 
-Every form of one shape runs in turn, round after round, so that a busy machine slows all alike; a ratio is the median over
-rounds of (form's time / softmax's time in the same round). Memory is the peak over one step, less what was held before it:
-parameters, and the gradients they keep, are not counted. On a GPU two times are taken of the same step: launched from
-Python (small kernels wait for the host), and replayed as a CUDA graph (the device alone: what the head adds to a training
-loop whose queue is full).
+Every form of one shape runs in turn, in a new order every round, so that a busy machine slows all alike; a ratio is the
+median over rounds of (form's time / softmax's time in the same round). Memory is the peak over one step, less what was held
+before it: parameters, and the gradients they keep, are not counted. On a GPU the same step is timed three ways: launched
+from Python (small kernels wait for the host), replayed as a CUDA graph (the device alone: what the head adds to a training
+loop whose queue is full), and compiled by torch.compile; each against softmax timed the same way.
 
 | form      | what runs                                                                                        |
 |-----------|--------------------------------------------------------------------------------------------------|
@@ -19,11 +19,13 @@ loop whose queue is full).
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import math
 import os
 import platform
+import random
 import statistics
 import time
 from collections.abc import Callable
@@ -52,6 +54,7 @@ def main() -> None:
     options = parser.parse_args()
     device = torch.device(options.device)
     torch.manual_seed(0)
+    random.seed(0)
     rows: list[dict[str, Any]] = []
     for shape in GPU_SHAPES if device.type == "cuda" else SHAPES:
         rows += measure_training(*shape, device)
@@ -98,11 +101,29 @@ def measure_training(batch: int, classes: int, dim: int, device: torch.device) -
     for row in rows:
         row["peak_bytes"] = peak_memory(steps[row["form"]], device)
     if device.type == "cuda":
-        replays = {name: capture(run) for name, run in steps.items() if name not in ("chunked", "broadcast")}
-        times = interleave(replays, device)
-        for row in rows:
-            row["graph"] = summary(times, row["form"], "softmax") if row["form"] in replays else None
+        own = ("softmax", "ce", "gm", "vc")
+        for way, made in (("graph", {name: capture(steps[name]) for name in own}), ("compiled", compile_steps(modules, x))):
+            times = interleave(made, device)
+            for row in rows:
+                row[way] = summary(times, row["form"], "softmax") if row["form"] in made else None
     return rows
+
+
+def compile_steps(modules: dict[str, tuple[nn.Module, Callable[[], Tensor]]], x: Tensor) -> dict[str, Step]:
+    """The steps of softmax and VC with a compiled loss."""
+    torch.compiler.reset()
+
+    def step(module: nn.Module, loss: Callable[[], Tensor]) -> Step:
+        compiled = torch.compile(loss, fullgraph=True, dynamic=False)
+
+        def run() -> None:
+            module.zero_grad(set_to_none=True)
+            x.grad = None
+            compiled().backward()
+
+        return run
+
+    return {name: step(*modules[name]) for name in ("softmax", "vc")}
 
 
 def capture(step: Step) -> Step:
@@ -152,10 +173,10 @@ def interleave(steps: dict[str, Step], device: torch.device) -> dict[str, list[f
     times: dict[str, list[float]] = {name: [] for name in steps}
     began = time.perf_counter()
     while len(times["softmax" if "softmax" in times else "linear"]) < 5 or time.perf_counter() - began < SECONDS_PER_SHAPE:
-        for name, step in steps.items():
+        for name in random.sample(list(steps), len(steps)):
             synchronize(device)
             start = time.perf_counter()
-            step()
+            steps[name]()
             synchronize(device)
             times[name].append(time.perf_counter() - start)
         if len(times[name]) >= 200:
@@ -189,6 +210,7 @@ def peak_memory(step: Step, device: torch.device) -> int | None:
     clear, status = Path("/proc/self/clear_refs"), Path("/proc/self/status")
     if not status.exists() or not os.access(clear, os.W_OK):
         return None
+    ctypes.CDLL(None).malloc_trim(0)  # else the step is served from memory that is free but still held
     clear.write_text("5")  # reset the high-water mark
     held = _resident(status, "VmRSS")
     step()
@@ -223,12 +245,16 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {value}" for name, value in source["versions"].items())
     head = f"`{source['command']}` on {source['device']} ({source['threads']} threads), {versions}, float32.\n"
     lines = [head, "Forward + backward, median of the per-round ratios to softmax (middle half), n rounds:\n"]
-    lines += ["| B, C, D | form | ms | x softmax | n | peak MiB | graph: ms | x softmax | n |", "|---" * 9 + "|"]
-    for row in rows:
-        if row["what"] == "train":
-            memory = "-" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**20:.0f}"
-            graph = _time(row["graph"]) if row.get("graph") else "- | - | -"
-            lines.append(f"| {_shape(row)} | {row['form']} | {_time(row)} | {memory} | {graph} |")
+    trained = [row for row in rows if row["what"] == "train"]
+    ways = [way for way in ("graph", "compiled") if way in trained[0]]
+    lines.append(
+        "| B, C, D | form | peak MiB | ms | x softmax | n |" + "".join(f" {way}: ms | x softmax | n |" for way in ways)
+    )
+    lines.append("|---" * (6 + 3 * len(ways)) + "|")
+    for row in trained:
+        memory = "-" if row["peak_bytes"] is None else f"{row['peak_bytes'] / 2**20:.0f}"
+        cells = [_time(row), *(_time(row[way]) if row[way] else "- | - | -" for way in ways)]
+        lines.append(f"| {_shape(row)} | {row['form']} | {memory} | {' | '.join(cells)} |")
     lines += ["\nInference, no gradient, shared covariance: `head(x)` (the log joint) and `head.as_linear()(x)`:\n"]
     lines += ["| B, C, D | form | ms | x nn.Linear | n |", "|---|---|---|---|---|"]
     lines += [f"| {_shape(row)} | {row['form']} | {_time(row)} |" for row in rows if row["what"] == "inference"]

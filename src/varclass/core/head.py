@@ -11,16 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from varclass.core import calibration, linear, presets, vmf  # noqa: F401 (importing vmf registers the family)
+from varclass.core.groups import CHILDREN, make_groups
 from varclass.core.label_prior import LabelPrior
 from varclass.core.many_classes import choose_chunk
 from varclass.core.objectives import OBJECTIVES, Objective, Terms
-from varclass.core.options import check_choice, check_count, check_positive
+from varclass.core.options import check_choice, check_class_weight, check_count, check_positive
 from varclass.core.posterior import POSTERIORS
 from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
 from varclass.core.ratio import RATIOS, RatioEstimator
-from varclass.core.targets import Target, read_target
-
-GROUPS = {"phi": ("projection", "posterior"), "theta": ("class_prior",), "pi": ("label_prior",), "psi": ("ratio",)}
+from varclass.core.targets import Target, check_labels, read_target
 
 
 class VariationalHead(nn.Module):
@@ -102,10 +101,11 @@ class VariationalHead(nn.Module):
         self.objective = self._make_objective(chosen("objective", objective), beta, default["beta"])
         self.projection = nn.Identity() if latent_dim is None else nn.Linear(in_features, latent_dim)
         family = PRIORS.pick(chosen("prior", prior))
+        shape = chosen("covariance", covariance)
         self.class_prior: ClassPrior = family(
             self.num_classes,
             self.latent_dim,
-            family.covariances[0] if chosen("covariance", covariance) is None else covariance,
+            family.covariances[0] if shape is None else shape,
             chosen("means", means),
             chosen("separation", separation),
         )
@@ -114,7 +114,7 @@ class VariationalHead(nn.Module):
         estimator = RATIOS.pick(chosen("ratio", ratio))
         if self.objective.uses_ratio:  # otherwise its parameters would never see a gradient
             self.ratio = estimator(self.num_classes, self.latent_dim)
-        self.register_buffer("class_weight", self._check_class_weight(class_weight))
+        self.register_buffer("class_weight", check_class_weight(class_weight, self.num_classes))
 
     # ---------------------------------------------------------------------------------------------- features to numbers
 
@@ -126,7 +126,7 @@ class VariationalHead(nn.Module):
         """
         flat = self._flatten(features)
         with torch.autocast(flat.device.type, enabled=False):
-            latents = self.posterior.draws(flat, self._mean(flat), self.draws)
+            latents = self.posterior.draws(flat, self.projection(flat), self.draws)
             found = [self.log_joint(self.class_prior.support(z)) for z in latents]
             out = found[0] if len(found) == 1 else _average_prediction(found)
         return out.reshape(*features.shape[:-1], self.num_classes)
@@ -143,7 +143,7 @@ class VariationalHead(nn.Module):
         """z, (..., in_features) -> (..., D): the mean of q(z|x), on the class prior's support."""
         flat = self._flatten(features)
         with torch.autocast(flat.device.type, enabled=False):
-            z = self.class_prior.support(self._mean(flat))
+            z = self.class_prior.support(self.projection(flat))
         return z.reshape(*features.shape[:-1], self.latent_dim)
 
     def loss(self, features: Tensor, y: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ class VariationalHead(nn.Module):
         flat = self._flatten(features)
         target = self.read_target(features, y)
         with torch.autocast(flat.device.type, enabled=False):
-            z = self.class_prior.support(self.posterior.sample(flat, self._mean(flat)))
+            z = self.class_prior.support(self.posterior.sample(flat, self.projection(flat)))
             return self.objective.terms(self, z, target)
 
     def read_target(self, features: Tensor, y: Tensor) -> Target:
@@ -185,14 +185,14 @@ class VariationalHead(nn.Module):
 
     def sample(self, y: Tensor) -> Tensor:
         """z ~ p(z|y), labels (...) -> latents (..., D)."""
-        labels = self._check_labels(y)
+        labels = check_labels(y, self.num_classes)
         return self.class_prior.sample(labels).reshape(*y.shape, self.latent_dim)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
         """Latents (..., D) in the frame of their class: standard normal under a Gaussian prior. Gradient: z."""
         if z.shape != (*y.shape, self.latent_dim):
             raise ValueError(f"z must have shape {(*y.shape, self.latent_dim)} to go with y; got {tuple(z.shape)}")
-        labels = self._check_labels(y)
+        labels = check_labels(y, self.num_classes)
         return self.class_prior.standardize(z.reshape(-1, self.latent_dim), labels).reshape(z.shape)
 
     def chunk_for(self, batch: int) -> int | None:
@@ -223,25 +223,8 @@ class VariationalHead(nn.Module):
         >>> [g["name"] for g in VariationalHead(4, 2).parameter_groups()]
         ['theta', 'pi', 'psi']
         """
-        multipliers = {**self.lr_multipliers, **(lr_multipliers or {})}
-        decays = {**dict.fromkeys(self.undecayed, 0.0), **(weight_decays or {})}
-        for name in (*multipliers, *decays):
-            check_choice("a parameter group", name, GROUPS)
-        groups = []
-        for name, children in GROUPS.items():
-            modules = [getattr(self, child) for child in children if hasattr(self, child)]
-            if name == "phi" and encoder is not None:
-                modules = [encoder, *modules]
-            params = [p for module in modules for p in module.parameters() if p.requires_grad]
-            multiplier = multipliers.get(name, 1.0)
-            group = {
-                "name": name,
-                "params": params,
-                "lr_multiplier": multiplier,
-                "weight_decay": decays.get(name, weight_decay),
-            }
-            groups.append(group if lr is None else group | {"lr": lr * multiplier})
-        return [group for group in groups if group["params"]]
+        decays = {**dict.fromkeys(CHILDREN, weight_decay), **dict.fromkeys(self.undecayed, 0.0), **(weight_decays or {})}
+        return make_groups(self, encoder, lr, {**self.lr_multipliers, **(lr_multipliers or {})}, decays)
 
     # ------------------------------------------------------------------------------- after training: calibrate, shift
 
@@ -309,16 +292,12 @@ class VariationalHead(nn.Module):
         shown = f"{self.in_features}, {self.num_classes}, latent_dim={self.latent_dim}, objective={self.objective}"
         return f"{shown}, covariance={p.covariance}, means={p.means}, separation={p.separation}, label_prior={label}"
 
-    def _mean(self, flat: Tensor) -> Tensor:
-        return self.projection(flat)
-
     def _flatten(self, features: Tensor) -> Tensor:
         """(..., in_features) -> (B, in_features) in the head's own precision, which never drops below float32."""
         dtype = self.class_prior.log_factor.dtype
         if not isinstance(features, Tensor) or not features.is_floating_point():
-            raise TypeError(
-                f"features must be a floating-point tensor; got {getattr(features, 'dtype', type(features).__name__)}"
-            )
+            got = getattr(features, "dtype", type(features).__name__)
+            raise TypeError(f"features must be a floating-point tensor; got {got}")
         if features.dim() == 0 or features.shape[-1] != self.in_features:
             raise ValueError(f"features must have shape (..., {self.in_features}); got {tuple(features.shape)}")
         if dtype not in (torch.float32, torch.float64):
@@ -326,29 +305,6 @@ class VariationalHead(nn.Module):
         if features.dtype == torch.float64 and dtype == torch.float32:
             raise TypeError("features are float64 but the head is float32: call head.double() or features.float()")
         return features.reshape(-1, self.in_features).to(dtype)
-
-    def _check_labels(self, y: Tensor) -> Tensor:
-        if y.is_floating_point() or y.dtype == torch.bool:
-            raise TypeError(f"y must hold integer labels; got {y.dtype}")
-        labels = y.reshape(-1).long()
-        if (
-            not torch.compiler.is_compiling()
-            and labels.numel()
-            and not 0 <= int(labels.min()) <= int(labels.max()) < self.num_classes
-        ):
-            raise ValueError(f"labels must lie in 0..{self.num_classes - 1}; got {int(labels.min())}..{int(labels.max())}")
-        return labels
-
-    def _check_class_weight(self, weight: Tensor | None) -> Tensor | None:
-        if weight is None:
-            return None
-        weight = torch.as_tensor(weight, dtype=torch.float32)
-        if weight.shape != (self.num_classes,):
-            raise ValueError(f"class_weight must hold {self.num_classes} numbers >= 0; got shape {tuple(weight.shape)}")
-        wrong = weight[~((weight >= 0) & weight.isfinite())]
-        if len(wrong):
-            raise ValueError(f"class_weight must hold {self.num_classes} finite numbers >= 0; got {float(wrong[0]):g}")
-        return weight
 
     def _make_label_prior(self, given: str | Tensor | None) -> LabelPrior:
         if given is None:

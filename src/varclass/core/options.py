@@ -74,3 +74,16 @@ def check_probabilities(option: str, value: object, num_classes: int) -> Tensor:
             f"{option} must be non-negative and sum to 1; got min {float(probs.min()):.3g}, sum {float(probs.sum()):.6g}"
         )
     return probs
+
+
+def check_class_weight(weight: Tensor | None, num_classes: int) -> Tensor | None:
+    """C finite weights from zero on, or None."""
+    if weight is None:
+        return None
+    weight = torch.as_tensor(weight, dtype=torch.float32)
+    if weight.shape != (num_classes,):
+        raise ValueError(f"class_weight must hold {num_classes} numbers >= 0; got shape {tuple(weight.shape)}")
+    wrong = weight[~((weight >= 0) & weight.isfinite())]
+    if len(wrong):
+        raise ValueError(f"class_weight must hold {num_classes} finite numbers >= 0; got {float(wrong[0]):g}")
+    return weight

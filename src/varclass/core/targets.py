@@ -74,6 +74,18 @@ def _soft(y: Tensor, batch_shape: torch.Size, num_classes: int, class_weight: Te
     return Target(None, probs if class_weight is None else probs * class_weight.to(dtype))
 
 
+def check_labels(y: Tensor, num_classes: int) -> Tensor:
+    """Hard labels of any shape, in range, as a flat int64 tensor."""
+    if y.is_floating_point() or y.dtype == torch.bool:
+        raise TypeError(f"y must hold integer labels; got {y.dtype}")
+    labels = y.reshape(-1).long()
+    if _may_look(y) and labels.numel():
+        low, high = torch.stack(torch.aminmax(labels)).tolist()
+        if low < 0 or high >= num_classes:
+            raise ValueError(f"labels must lie in 0..{num_classes - 1}; got {low}..{high}")
+    return labels
+
+
 def _may_look(y: Tensor) -> bool:
     """Whether Python may look at values: not while compiling, nor while a CUDA graph is captured."""
     return not torch.compiler.is_compiling() and not (y.is_cuda and torch.cuda.is_current_stream_capturing())
