@@ -32,10 +32,10 @@ def gaussian_log_density(z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: T
 class _GaussianLogDensity(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: Tensor, y: Tensor | None) -> Any:
-        ctx.save_for_backward(z, offset, log_sigma, shrink, y)
+        parts = _centered(z, offset, log_sigma, shrink)
+        ctx.save_for_backward(z, offset, log_sigma, shrink, y, *parts)
         ctx.set_materialize_grads(False)
-        z, offset, inverse, square, _ = _centered(z, offset, log_sigma, shrink)
-        precision = inverse.square()
+        z, offset, inverse, precision, square, _ = parts
         average = precision.mean(0)
         at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -z.shape[1]
         bias = at_mean - (0.5 * shrink.square()) * torch.linalg.vecdot(offset, offset)
@@ -48,9 +48,10 @@ class _GaussianLogDensity(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, *grad_own: Tensor | None) -> tuple[Tensor | None, ...]:
-        z, offset, log_sigma, shrink, y = ctx.saved_tensors
-        z, offset, inverse, square, center = _centered(z, offset, log_sigma, shrink)
-        precision = inverse.square()
+        z, offset, log_sigma, shrink, y, *parts = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is wanted: the parts must know where they come from
+            parts = _centered(z, offset, log_sigma, shrink)
+        z, offset, inverse, precision, square, center = parts
         grad_z = grad_offset = grad_log_sigma = None
         if grad is not None and ctx.needs_input_grad[0]:
             pull = grad @ precision if len(precision) > 1 else grad.sum(1, keepdim=True) * precision
@@ -72,9 +73,9 @@ class _GaussianLogDensity(torch.autograd.Function):
 
 
 def _centered(z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: Tensor) -> tuple[Tensor, ...]:
-    """z and offset from the mean of the means, 1 / sigma, z^2 (its sum if sigma is common to all dimensions), that center."""
+    """z and offset from the mean of the means, 1 / sigma, its square, z^2 (summed if dimensions share a sigma), that mean."""
     inverse = torch.exp(-log_sigma)
     center = (offset / inverse).detach().mean(0)
     z = z - shrink * center
     square = z.square() if log_sigma.shape[-1] > 1 else z.square().sum(-1, keepdim=True)
-    return z, torch.addcmul(offset, inverse, center, value=-1), inverse, square, center
+    return z, torch.addcmul(offset, inverse, center, value=-1), inverse, inverse.square(), square, center
