@@ -24,8 +24,11 @@ def gaussian_log_density(z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: T
     parameters, but in float32 the expansion cancels. So z and mu are first centred on the mean of the means, and z^2 meets
     each class's *difference* from the average precision: what is common to all classes is summed once per latent. Neither
     reference point changes the value. The gradient is written out because it takes half the elementwise passes of the
-    recorded one; it is made of differentiable operations, so second derivatives work too.
+    recorded one; it is made of differentiable operations, so second derivatives work too. A compiler fuses those passes
+    by itself and is given the plain form.
     """
+    if torch.compiler.is_compiling() and y is None:
+        return _evaluate(_centered(z, offset, log_sigma, shrink), log_sigma, shrink)
     return _GaussianLogDensity.apply(z, offset, log_sigma, shrink, y)
 
 
@@ -35,15 +38,7 @@ class _GaussianLogDensity(torch.autograd.Function):
         parts = _centered(z, offset, log_sigma, shrink)
         ctx.save_for_backward(z, offset, log_sigma, shrink, y, *parts)
         ctx.set_materialize_grads(False)
-        z, offset, inverse, precision, square, _ = parts
-        average = precision.mean(0)
-        at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -z.shape[1]
-        bias = at_mean - (0.5 * shrink.square()) * torch.linalg.vecdot(offset, offset)
-        out = F.linear(shrink * z, offset * inverse, bias)
-        common = square @ average if len(average) > 1 else square[:, 0] * average
-        out = out.sub_(common[:, None], alpha=0.5)
-        if len(precision) > 1:
-            out = out.addmm_(square, (precision - average).T, alpha=-0.5)
+        out = _evaluate(parts, log_sigma, shrink)
         return out if y is None else (out, out.gather(1, y[:, None])[:, 0])
 
     @staticmethod
@@ -79,3 +74,16 @@ def _centered(z: Tensor, offset: Tensor, log_sigma: Tensor, shrink: Tensor) -> t
     z = z - shrink * center
     square = z.square() if log_sigma.shape[-1] > 1 else z.square().sum(-1, keepdim=True)
     return z, torch.addcmul(offset, inverse, center, value=-1), inverse, inverse.square(), square, center
+
+
+def _evaluate(parts: tuple[Tensor, ...], log_sigma: Tensor, shrink: Tensor) -> Tensor:
+    z, offset, inverse, precision, square, _ = parts
+    at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -z.shape[1]
+    level = at_mean.mean()
+    average = precision.detach().mean(0) if len(precision) > 1 else precision[0]
+    bias = (at_mean - level) - (0.5 * shrink.square()) * torch.linalg.vecdot(offset, offset)
+    out = F.linear(shrink * z, offset * inverse, bias)
+    if len(precision) > 1:
+        out = out.addmm_(square, (precision - average).T, alpha=-0.5)
+    common = square @ average if len(average) > 1 else square[:, 0] * average
+    return out.add_(torch.sub(level, common, alpha=0.5)[:, None])  # last, because it is large and the same for every class

@@ -176,6 +176,8 @@ class GaussianPrior(ClassPrior):
         return gaussian_log_density(z - self.origin, rows(self.offset, classes), self.log_sigma(classes), self._shrink())
 
     def log_prob_split(self, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        if torch.compiler.is_compiling():
+            return super().log_prob_split(z, y)
         return gaussian_log_density(z - self.origin, self.offset, self.log_sigma(), self._shrink(), y)
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
