@@ -62,6 +62,15 @@ def test_float32_is_within_a_thousandth_of_a_nat_when_the_means_sit_far_from_the
     assert float((prior.log_prob_of(z, y).detach().double() - expected.gather(1, y[:, None])[:, 0]).abs().max()) < 1e-3
 
 
+@pytest.mark.parametrize("covariance", ["shared", "unit"])
+def test_float32_is_within_a_thousandth_of_a_nat_when_learned_means_have_drifted_away_together(covariance):
+    prior = make(covariance, center=0.0, distance=4 * SIGMA)
+    with torch.no_grad():
+        prior.offset.add_(10 / math.sqrt(D))  # a thousand sigma from the origin, which stays where it was
+    z = latents(prior, noise=SIGMA)
+    assert float((prior.log_prob(z).detach().double() - in_float64(prior, z)).abs().max()) < 1e-3
+
+
 @pytest.mark.parametrize("covariance", ["diagonal", "isotropic", "shared", "unit"])
 def test_the_naive_expansion_fails_where_the_head_does_not(covariance):
     prior = make(covariance, center=100.0, distance=4 * SIGMA)
