@@ -64,7 +64,6 @@ MUTANTS = [
     ("core/linear.py", "return weight + shift, log_label", "return weight, log_label", "the shift that keeps p(y)"),
     ("core/linear.py", "(weight * (mean + center)).sum(1)", "(weight * mean).sum(1)", "centre of the folded bias"),
     ("core/linear.py", "bias = bias + weight @ head.projection.bias.double()", "pass", "the projection's bias"),
-    ("core/targets.py", "kept = torch.where(self.weight > 0, values, 0.0)", "kept = values", "a sample of weight zero may hold anything"),
     ("core/targets.py", "/ self.weight.sum()", "/ len(values)", "weighted means"),
     ("core/targets.py", "kept * class_weight[labels].to(dtype)", "kept.to(dtype)", "class weights"),
     ("core/targets.py", "torch.multinomial(counted, 1)", "torch.multinomial(torch.ones_like(counted), 1)", "samples follow soft labels"),

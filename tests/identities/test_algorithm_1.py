@@ -8,7 +8,7 @@ from torch import nn
 from torch.distributions import Normal
 from torch.nn import functional as F
 
-from varclass import VariationalHead
+from varclass import Authors, VariationalHead
 
 BATCH, INPUTS, FEATURES, DIM, CLASSES, BETA = 24, 5, 4, 3, 4, 0.7
 SEED = 11
@@ -242,9 +242,10 @@ def test_algorithm_1_weights_the_terms_by_beta_and_sums_them(objective):
     torch.testing.assert_close(terms.total, expected, rtol=1e-9, atol=0)
 
 
-def test_the_authors_objective_weights_prior_and_ratio_by_one_hundredth_each():
-    # The released code: CE + l1 (-log p(z|y)) + l2 T(z), l1 = l2 = 0.01, no label term.
-    model, x, y = problem(objective="authors")
+@pytest.mark.parametrize(("objective", "l1", "l2"), [("authors", 0.01, 0.01), (Authors(l1=0.3, l2=0.07), 0.3, 0.07)])
+def test_the_authors_objective_weights_the_prior_by_l1_and_the_ratio_by_l2(objective, l1, l2):
+    # The released code: CE + l1 (-log p(z|y)) + l2 T(z), by default l1 = l2 = 0.01, no label term.
+    model, x, y = problem(objective=objective)
     terms = model["head"].terms(model["encoder"](x), y)
-    expected = terms.posterior + 0.01 * terms.prior + 0.01 * terms.ratio + terms.discriminator
+    expected = terms.posterior + l1 * terms.prior + l2 * terms.ratio + terms.discriminator
     torch.testing.assert_close(terms.total, expected, rtol=1e-9, atol=0)

@@ -74,6 +74,17 @@ class Objective:
         return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in vars(self).items())})"
 
 
+class _Weighted(Objective):
+    """An objective with eq:LVC_2's beta; the paper's value is 1."""
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = check_positive("beta", beta, zero=True)
+
+    @classmethod
+    def with_beta(cls, beta: float) -> Objective:
+        return cls(beta)
+
+
 @OBJECTIVES.register("ce")
 class CE(Objective):
     """Maximum likelihood: J_CE = E[ log p(y|z) + log p_pi(y) ]; softmax cross-entropy if the covariance is shared [eq:sce].
@@ -87,18 +98,11 @@ class CE(Objective):
 
 
 @OBJECTIVES.register("gm")
-class GM(Objective):
+class GM(_Weighted):
     """Maximum a posteriori: J_GM = J_CE + beta E[ log p(z|y) ], z attached, so each latent is pulled to its class's mode.
 
-    Gradient: as CE, and phi and theta by beta log p(z|y). The paper's beta is 1.
+    Gradient: as CE, and phi and theta by beta log p(z|y).
     """
-
-    def __init__(self, beta: float = 1.0) -> None:
-        self.beta = check_positive("beta", beta, zero=True)
-
-    @classmethod
-    def with_beta(cls, beta: float) -> Objective:
-        return cls(beta)
 
     def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
@@ -107,22 +111,14 @@ class GM(Objective):
 
 
 @OBJECTIVES.register("vc")
-class VC(Objective):
+class VC(_Weighted):
     """Variational classification: J_VC = J_CE - beta E_y KL( q(z|y) || p(z|y) )  [eq:LVC_2, Algorithm 1].
 
     Gradient: phi by log p(y|z) and -beta T(z) with psi frozen; theta by log p(y|z) and beta log p(z|y) with z detached
-    (the LaTeX of Algorithm 1 drops that log); pi by log p(y); psi by the logistic loss on detached latents. The paper's
-    beta is 1.
+    (the LaTeX of Algorithm 1 drops that log); pi by log p(y); psi by the logistic loss on detached latents.
     """
 
     uses_ratio = True
-
-    def __init__(self, beta: float = 1.0) -> None:
-        self.beta = check_positive("beta", beta, zero=True)
-
-    @classmethod
-    def with_beta(cls, beta: float) -> Objective:
-        return cls(beta)
 
     def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=False)

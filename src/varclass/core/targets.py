@@ -23,8 +23,7 @@ class Target:
         """E[values]: values are (B,) at the hard label, (B, C) at every label if labels are soft."""
         if self.weight is None:
             return values.mean()
-        kept = torch.where(self.weight > 0, values, 0.0)  # a sample of weight zero may hold anything
-        return (self.weight * kept).sum() / self.weight.sum()
+        return (self.weight * values).sum() / self.weight.sum()
 
     def draw(self) -> tuple[Tensor, Tensor | None]:
         """One label per sample and the weight (B,) it goes with: the hard one, or a draw from the soft ones."""
