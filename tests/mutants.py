@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -94,11 +95,11 @@ def main() -> None:
     words = " ".join(sys.argv[1:])
     chosen = [mutant for mutant in MUTANTS if words in mutant[3]]
     survivors = []
-    for number, (file, old, new, what) in enumerate(chosen, start=1):
-        print(f"[{number}/{len(chosen)}] {file}: {what} ... ", end="", flush=True)
-        alive = survives(file, old, new)
-        survivors += [what] * alive
-        print("SURVIVED" if alive else "killed", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # a thread per test run, each in a process of its own
+        fates = pool.map(lambda mutant: survives(*mutant[:3]), chosen)
+        for number, ((file, _, _, what), alive) in enumerate(zip(chosen, fates, strict=True), start=1):
+            survivors += [what] * alive
+            print(f"[{number}/{len(chosen)}] {file}: {what}: {'SURVIVED' if alive else 'killed'}", flush=True)
     print(f"{len(chosen) - len(survivors)} killed, {len(survivors)} survived")
     if survivors:
         raise SystemExit(f"survivors: {', '.join(survivors)}")
