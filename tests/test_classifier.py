@@ -354,3 +354,14 @@ def test_models_that_cannot_be_split_are_refused_in_one_line():
         text = str(caught.value)
         assert "\n" not in text
         assert [part for part in parts if part not in text] == [], text
+
+
+def test_calibrating_a_classifier_calibrates_its_head_on_the_encoded_inputs():
+    torch.manual_seed(0)
+    model = Classifier(nn.Linear(4, 3), VariationalHead(3, 2)).eval()
+    x, y = torch.randn(50, 4), torch.randint(2, (50,))
+    factor = model.calibrate(x, y)
+    assert factor == pytest.approx(model.head.class_prior.scale_factor)
+    model.head.class_prior.scale_factor = 1.0
+    assert model.head.calibrate(model.encoder(x), y) == pytest.approx(factor, rel=1e-4)
+    assert factor > 1.5  # random labels: the head was overconfident

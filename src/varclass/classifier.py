@@ -48,6 +48,11 @@ class Classifier(nn.Module):
         """z, (B, D)."""
         return self.head.latent(self.encoder(x))
 
+    @torch.no_grad()
+    def calibrate(self, x: Any, y: Tensor) -> float:
+        """`VariationalHead.calibrate` on held-out inputs; put the model in eval mode first."""
+        return self.head.calibrate(self.encoder(x), y)
+
     def parameter_groups(
         self,
         lr: float | None = None,

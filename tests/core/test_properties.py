@@ -365,3 +365,13 @@ def test_calibrate_uses_class_weights_and_ignores_what_is_to_be_ignored():
     gone = torch.arange(60) % 2 == 0
     ignoring = make(4, 3).calibrate(features, torch.where(gone, -100, y))
     assert make(4, 3).calibrate(features[~gone], y[~gone]) == pytest.approx(ignoring, rel=1e-4)
+
+
+@pytest.mark.parametrize(("num_classes", "accuracy"), [(10, 0.99), (100, 0.92)])
+def test_the_default_separation_anticipates_the_accuracy_that_its_documentation_names(num_classes, accuracy):
+    torch.manual_seed(0)
+    head, n = VariationalHead(128, num_classes, objective="ce"), 20_000
+    y = torch.randint(num_classes, (n,))
+    with torch.no_grad():
+        found = float((head(head.sample(y)).argmax(1) == y).double().mean())
+    assert abs(found - accuracy) < 0.005 + 5 * math.sqrt(accuracy * (1 - accuracy) / n)  # named to a whole per cent
