@@ -5,8 +5,8 @@
 Every form of one shape runs in turn, in a new order every round, so that a busy machine slows all alike; a ratio is the
 median over rounds of (form's time / softmax's time in the same round). Memory is the peak over one step, less what was held
 before it: parameters, and the gradients they keep, are not counted. On a GPU the same step is timed three ways: launched
-from Python (small kernels wait for the host), replayed as a CUDA graph (the device alone: what the head adds to a training
-loop whose queue is full), and compiled by torch.compile; each against softmax timed the same way.
+from Python (small kernels wait for the host), replayed as a CUDA graph (the device alone), and compiled by torch.compile;
+each against softmax timed the same way. The last two skip the check of the labels.
 
 | form      | what runs                                                                                        |
 |-----------|--------------------------------------------------------------------------------------------------|

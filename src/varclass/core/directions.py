@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 REPULSION_STEPS = 300
-REPULSION_LIMIT = 4096  # classes; past it a (C, C) matrix per step costs more than it brings
+REPULSION_WORK = 2**25  # entries of the (C, C) cosines over all steps: well under a second, whatever C
 
 
 def spread_directions(num_classes: int, dim: int) -> Tensor:
@@ -43,8 +43,10 @@ def _simplex(num_classes: int, dim: int) -> Tensor:
 def _repelled(num_classes: int, dim: int) -> Tensor:
     """Random directions pushed away from their nearest neighbours; in high dimension random is nearly orthogonal already."""
     x = F.normalize(torch.randn(num_classes, dim), dim=1)
-    for step in range(REPULSION_STEPS if num_classes <= REPULSION_LIMIT else 0):
+    steps = min(REPULSION_STEPS, REPULSION_WORK // num_classes**2)
+    for step in range(steps):
+        done = step / steps
         cosine = (x @ x.T).fill_diagonal_(-math.inf)
-        push = torch.softmax(cosine * (10 + step / 2), dim=1) @ x
-        x = F.normalize(x - 0.5 * (1 - step / REPULSION_STEPS) * push, dim=1)
+        push = torch.softmax(cosine * (10 + 150 * done), dim=1) @ x
+        x = F.normalize(x - 0.5 * (1 - done) * push, dim=1)
     return x
