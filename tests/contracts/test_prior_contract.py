@@ -25,13 +25,13 @@ def make(
     with torch.no_grad():
         for parameter in prior.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-        prior.log_factor.fill_(0.1)
+    prior.scale_factor = math.exp(0.1)
     return prior
 
 
 def latents(prior: ClassPrior, seed: int = 1) -> torch.Tensor:
     torch.manual_seed(seed)
-    return prior.support(2 * torch.randn(B, D, dtype=prior.log_factor.dtype))
+    return prior.support(2 * torch.randn(B, D, dtype=prior.log_scale.dtype))
 
 
 def labels(seed: int = 2) -> torch.Tensor:
@@ -69,22 +69,43 @@ def test_log_prob_of_some_classes_is_the_slice_in_value_and_gradient(name, covar
         torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
 
 
+def values_and_gradients(outputs, weights, inputs) -> list[torch.Tensor]:
+    loss = sum((output * weight).sum() for output, weight in zip(outputs, weights, strict=True))
+    grads = torch.autograd.grad(loss, inputs, allow_unused=True) if loss.requires_grad else [None] * len(inputs)
+    return [torch.zeros_like(i) if g is None else g for i, g in zip(inputs, grads, strict=True)]
+
+
 @every_prior
-@pytest.mark.parametrize("used", ["both", "all classes", "own class"])
-def test_log_prob_split_is_log_prob_and_log_prob_of_detached_latents(name, covariance, used):
+def test_log_prob_apart_adds_up_to_log_prob_plus_the_shift(name, covariance):
+    prior = make(name, covariance)
+    weight, found = torch.randn(B, C, dtype=torch.float64), []
+    for apart in (True, False):
+        z, shift = latents(prior).requires_grad_(), torch.linspace(-1, 1, C, dtype=torch.float64).requires_grad_()
+        relative, common = prior.log_prob_apart(z, shift) if apart else (prior.log_prob(z) + shift, z.new_zeros(B))
+        assert common.shape == (B,)
+        whole = relative + common[:, None]
+        found.append([whole.detach(), *values_and_gradients([whole], [weight], [z, shift, *prior.parameters()])])
+    for got, expected in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@every_prior
+@pytest.mark.parametrize("used", [(1, 1), (1, 0), (0, 1)])
+def test_log_prob_split_is_the_posterior_and_log_prob_of_detached_latents(name, covariance, used):
     prior, y = make(name, covariance), labels()
-    weight, own_weight = torch.randn(B, C, dtype=torch.float64), torch.randn(B, dtype=torch.float64)
+    weights = used[0] * torch.randn(B, C, dtype=torch.float64), used[1] * torch.randn(B, dtype=torch.float64)
     found = []
     for split in (True, False):
-        z = latents(prior).requires_grad_()
-        every, own = prior.log_prob_split(z, y) if split else (prior.log_prob(z), prior.log_prob_of(z.detach(), y))
-        parts = {"all classes": [(every * weight).sum()], "own class": [(own * own_weight).sum()]}
-        loss = sum(parts.get(used) or parts["all classes"] + parts["own class"])
-        inputs = [z, *prior.parameters()]
-        grads = torch.autograd.grad(loss, inputs, allow_unused=True) if loss.requires_grad else []
-        found.append([every.detach(), own.detach(), *(torch.zeros(()) if g is None else g for g in grads)])
+        z, shift = latents(prior).requires_grad_(), torch.linspace(-1, 1, C, dtype=torch.float64).requires_grad_()
+        if split:
+            relative, own = prior.log_prob_split(z, y, shift)
+        else:
+            relative, own = prior.log_prob(z) + shift, prior.log_prob_of(z.detach(), y) + shift[y]
+        every = torch.log_softmax(relative, 1)  # the relative part is defined up to a number per latent
+        inputs = [z, shift, *prior.parameters()]
+        found.append([every.detach(), own.detach(), *values_and_gradients([every, own], weights, inputs)])
     for got, expected in zip(*found, strict=True):
-        torch.testing.assert_close(got.expand_as(expected), expected.expand_as(got), rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
 
 
 @every_prior
@@ -153,7 +174,7 @@ def test_standardized_samples_look_alike_in_every_class(name, covariance):
 @pytest.mark.parametrize("value", [1e6, -1e6, 12345.6, 1e20, 0.0])
 def test_sigma_stays_within_its_limit_of_one_whatever_the_parameter(name, covariance, value):
     prior = make(name, covariance, dtype=torch.float32)
-    prior.log_factor.zero_()
+    prior.scale_factor = 1.0
     with torch.no_grad():
         prior.log_scale.copy_(value * torch.linspace(0.5, 1, prior.log_scale.numel()).reshape(prior.log_scale.shape))
     sigma = prior.log_sigma().exp()
@@ -168,7 +189,7 @@ def test_sigma_stays_within_its_limit_of_one_whatever_the_parameter(name, covari
 def test_a_larger_calibration_factor_is_a_larger_sigma(name, covariance):
     prior = make(name, covariance)
     before = prior.log_sigma()
-    prior.log_factor.add_(math.log(2))
+    prior.scale_factor *= 2
     torch.testing.assert_close(prior.log_sigma(), before + math.log(2), rtol=1e-9, atol=1e-9)
 
 

@@ -121,9 +121,9 @@ def test_a_deep_copy_is_equal_and_independent(objective, prior):
     with torch.no_grad():
         for parameter in twin.parameters():
             parameter.add_(1.0)
-        twin.class_prior.log_factor.add_(1.0)
+    twin.class_prior.scale_factor = 2.0
     assert all(not torch.equal(a, b) for a, b in zip(head.parameters(), twin.parameters(), strict=True))
-    assert float(head.class_prior.log_factor) == 0.0
+    assert head.class_prior.scale_factor == 1.0
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -138,7 +138,7 @@ def test_a_state_dict_carries_everything_a_prediction_and_a_loss_need(objective,
     assert not torch.allclose(second(features), first(features))
     missing = second.load_state_dict(first.state_dict())
     assert (missing.missing_keys, missing.unexpected_keys) == ([], [])
-    assert float(second.class_prior.log_factor) == float(first.class_prior.log_factor) != 0.0
+    assert second.class_prior.scale_factor == first.class_prior.scale_factor != 1.0
     assert torch.equal(second(features), first(features))
     assert torch.equal(*(loss_and_gradients(h.loss, h, features, y)[0] for h in (first, second)))
 

@@ -303,11 +303,11 @@ def test_calibrate_finds_the_least_held_out_loss_and_again_the_same():
     features = head.class_prior.mean.detach()[y] + 2.5 * torch.randn(300, 4, dtype=torch.float64)  # wider than the prior says
     first = head.calibrate(features, y)
     assert first > 1
-    assert float(head.class_prior.log_factor) == pytest.approx(math.log(first), rel=1e-9)
+    assert head.class_prior.scale_factor == first
     best = F.nll_loss(head.log_posterior(features), y).item()
     assert head.calibrate(features, y) == first
     for nudge in (0.9, 0.99, 1.01, 1.1):
-        head.class_prior.log_factor.fill_(math.log(first * nudge))
+        head.class_prior.scale_factor = first * nudge
         assert F.nll_loss(head.log_posterior(features), y).item() > best
 
 
@@ -326,11 +326,11 @@ def test_calibrate_with_a_gaussian_posterior_is_repeatable_and_leaves_the_parame
 def test_calibrate_restores_the_factor_if_anything_fails_on_the_way(monkeypatch):
     head = make(4, 3)
     features, y = batch(20, 4, 3)
-    head.class_prior.log_factor.fill_(0.5)
+    head.class_prior.scale_factor = 1.5
     calls, real = [], head.log_posterior
 
     def fails_the_third_time(x):
-        calls.append(float(head.class_prior.log_factor))
+        calls.append(head.class_prior.scale_factor)
         if len(calls) == 3:
             raise RuntimeError("out of memory")
         return real(x)
@@ -339,7 +339,7 @@ def test_calibrate_restores_the_factor_if_anything_fails_on_the_way(monkeypatch)
     with pytest.raises(RuntimeError, match="out of memory"):
         head.calibrate(features, y)
     assert len(set(calls)) == 3
-    assert float(head.class_prior.log_factor) == 0.5
+    assert head.class_prior.scale_factor == 1.5
 
 
 def test_calibrate_refuses_data_that_says_nothing_and_keeps_the_factor():
@@ -353,7 +353,7 @@ def test_calibrate_refuses_data_that_says_nothing_and_keeps_the_factor():
     ):
         with pytest.raises(ValueError, match="calibrate"):
             head.calibrate(x, labels)
-        assert float(head.class_prior.log_factor) == 0.0
+        assert head.class_prior.scale_factor == 1.0
 
 
 def test_calibrate_uses_class_weights_and_ignores_what_is_to_be_ignored():

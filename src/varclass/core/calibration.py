@@ -18,16 +18,16 @@ LOG_RANGE = (-4.0, 4.0)  # factors from 0.018 to 55: temperatures, their squares
 
 @torch.no_grad()
 def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> float:
-    """Set `log_factor` to the minimiser of -E log p(y|z) on held-out data, and return the factor."""
+    """Set the class prior's scale factor to the minimiser of -E log p(y|z) on held-out data, and return the factor."""
     target = head.read_target(features, y)
     if target.labels is None or not len(target.labels) or (target.weight is not None and not bool(target.weight.any())):
         raise ValueError(f"calibrate needs at least one hard label; got y of shape {tuple(y.shape)}, {y.dtype}")
-    labels, factor = target.labels, head.class_prior.log_factor
-    before, seed = factor.clone(), int(torch.randint(2**31, ()))
+    labels, prior = target.labels, head.class_prior
+    before, seed = prior.scale_factor, int(torch.randint(2**31, ()))
 
     def held_out_loss(log_factor: float) -> float:
-        factor.fill_(log_factor)
-        with torch.random.fork_rng(devices=[factor.device] if factor.is_cuda else []):
+        prior.scale_factor = math.exp(log_factor)
+        with torch.random.fork_rng(devices=[features.device] if features.is_cuda else []):
             torch.manual_seed(seed)  # the same draws every time, if q(z|x) is stochastic
             log_posterior = head.log_posterior(features).reshape(-1, head.num_classes).double()
         loss = float(target.average(F.nll_loss(log_posterior, labels, reduction="none")))
@@ -36,11 +36,11 @@ def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> floa
         return loss
 
     try:
-        factor.fill_(golden_section(held_out_loss, *LOG_RANGE))
+        prior.scale_factor = math.exp(golden_section(held_out_loss, *LOG_RANGE))
     except BaseException:
-        factor.copy_(before)
+        prior.scale_factor = before
         raise
-    return math.exp(float(factor))
+    return prior.scale_factor
 
 
 def golden_section(function: Callable[[float], float], low: float, high: float, tolerance: float = 1e-5) -> float:

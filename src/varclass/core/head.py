@@ -16,7 +16,7 @@ from varclass.core.label_prior import LabelPrior
 from varclass.core.many_classes import choose_chunk
 from varclass.core.objectives import OBJECTIVES, Objective, Terms
 from varclass.core.options import check_choice, check_class_weight, check_count, check_positive
-from varclass.core.posterior import POSTERIORS
+from varclass.core.posterior import POSTERIORS, DeltaPosterior
 from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
 from varclass.core.ratio import RATIOS, RatioEstimator
 from varclass.core.targets import Target, check_labels, read_target
@@ -132,8 +132,13 @@ class VariationalHead(nn.Module):
         return out.reshape(*features.shape[:-1], self.num_classes)
 
     def log_posterior(self, features: Tensor) -> Tensor:
-        """log p(y|x), (..., in_features) -> (..., C), by Bayes' rule."""
-        return torch.log_softmax(self(features), dim=-1)
+        """log p(y|x), (..., in_features) -> (..., C), by Bayes' rule: what is common to the classes is never added."""
+        if not isinstance(self.posterior, DeltaPosterior):
+            return torch.log_softmax(self(features), dim=-1)
+        flat = self._flatten(features)
+        with torch.autocast(flat.device.type, enabled=False):
+            relative, _ = self.class_prior.log_prob_apart(self.class_prior.support(self.projection(flat)), self.log_label())
+            return torch.log_softmax(relative, dim=-1).reshape(*features.shape[:-1], self.num_classes)
 
     def log_evidence(self, features: Tensor) -> Tensor:
         """log p(z), (..., in_features) -> (...): how expected these latents are; low for inputs unlike the training data."""
@@ -165,7 +170,7 @@ class VariationalHead(nn.Module):
 
     def read_target(self, features: Tensor, y: Tensor) -> Target:
         """Labels, checked against the features, as the weighted averages that every term takes."""
-        dtype = self.class_prior.log_factor.dtype
+        dtype = self.class_prior.log_scale.dtype
         return read_target(y, features, self.num_classes, self.class_weight, self.ignore_index, dtype)
 
     # --------------------------------------------------------------------------------------------------- latents
@@ -177,7 +182,10 @@ class VariationalHead(nn.Module):
 
     def log_joint(self, z: Tensor, classes: slice = ALL) -> Tensor:
         """log p(z, y) of latents, (B, D) -> (B, C). Gradient: z, theta; pi only if `posterior_moves_pi`."""
-        return self.class_prior.log_prob(z, classes) + self.log_label()[classes]
+        if classes != ALL:
+            return self.class_prior.log_prob(z, classes) + self.log_label()[classes]
+        relative, common = self.class_prior.log_prob_apart(z, self.log_label())
+        return relative + common[:, None]
 
     def log_joint_of(self, z: Tensor, y: Tensor) -> Tensor:
         """log p(z_i, y_i), (B, D), (B,) -> (B,). Gradient: as `log_joint`."""
@@ -294,7 +302,7 @@ class VariationalHead(nn.Module):
 
     def _flatten(self, features: Tensor) -> Tensor:
         """(..., in_features) -> (B, in_features) in the head's own precision, which never drops below float32."""
-        dtype = self.class_prior.log_factor.dtype
+        dtype = self.class_prior.log_scale.dtype
         if not isinstance(features, Tensor) or not features.is_floating_point():
             got = getattr(features, "dtype", type(features).__name__)
             raise TypeError(f"features must be a floating-point tensor; got {got}")

@@ -64,7 +64,7 @@ def fold(head: VariationalHead) -> nn.Linear:
         raise ValueError(f"as_linear needs a Gaussian prior with shared or unit covariance; got {kind}")
     if not isinstance(head.posterior, DeltaPosterior):
         raise ValueError(f"as_linear needs a delta posterior; got {type(head.posterior).__name__}")
-    sigma = torch.exp(prior.log_sigma().double() - prior.log_factor.double())
+    sigma = torch.exp(prior.log_sigma().double()) / prior.scale_factor
     mean, precision = sigma * prior.offset.double(), torch.exp(-2 * prior.log_sigma().double())  # from the origin
     center = mean.mean(0)
     weight = precision * (mean - center)

@@ -23,6 +23,7 @@ from torch.nn import functional as F
 
 from varclass.core.many_classes import chunked_log_evidence, expected_over_classes
 from varclass.core.options import Registry, check_positive
+from varclass.core.priors import rows
 from varclass.core.targets import Target
 
 if TYPE_CHECKING:
@@ -154,10 +155,7 @@ def posterior_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
     """-E log p(y|z), by Bayes' rule. Gradient: phi, theta; pi only if the head was told so."""
     chunk = head.chunk_for(len(z))
     if chunk is None:
-        log_joint = head.log_joint(z)
-        if target.labels is not None:
-            return target.average(F.cross_entropy(log_joint, target.labels, reduction="none"))
-        return -target.average(torch.log_softmax(log_joint, dim=1))
+        return target.cross_entropy(head.class_prior.log_prob_apart(z, head.log_label())[0])
     evidence = chunked_log_evidence(head.log_joint, z, head.num_classes, chunk)
     if target.labels is not None:
         return target.average(evidence - head.log_joint_of(z, target.labels))
@@ -168,7 +166,7 @@ def label_term(head: VariationalHead, target: Target) -> Tensor:
     """-E log p_pi(y). Gradient: pi."""
     log_probs = head.label_prior.log_probs()
     if target.labels is not None:
-        return -target.average(log_probs[target.labels])
+        return -target.average(rows(log_probs[:, None], target.labels)[:, 0])
     assert target.weight is not None
     return -target.average(log_probs.expand_as(target.weight))
 
@@ -184,13 +182,13 @@ def posterior_and_prior_terms(head: VariationalHead, z: Tensor, target: Target, 
     """The two terms above, the prior's reaching phi only if `pull`; from one evaluation of log p(z|y) where possible."""
     if target.labels is None or head.chunk_for(len(z)) is not None:
         return posterior_term(head, z, target), prior_term(head, z if pull else z.detach(), target)
+    log_label = head.log_label()
     if pull:
-        log_prob = head.class_prior.log_prob(z)
-        own = log_prob.gather(1, target.labels[:, None])[:, 0]
+        relative, common = head.class_prior.log_prob_apart(z, log_label)
+        own = relative.gather(1, target.labels[:, None])[:, 0] + common
     else:
-        log_prob, own = head.class_prior.log_prob_split(z, target.labels)
-    posterior = target.average(F.cross_entropy(log_prob + head.log_label(), target.labels, reduction="none"))
-    return posterior, -target.average(own)
+        relative, own = head.class_prior.log_prob_split(z, target.labels, log_label)
+    return target.cross_entropy(relative), target.average(rows(log_label[:, None], target.labels)[:, 0] - own)
 
 
 def ratio_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
@@ -202,10 +200,11 @@ def discriminator_term(head: VariationalHead, z: Tensor, target: Target) -> tupl
     """-E_q log sigmoid(T) - E_p log(1 - sigmoid(T)) with z' ~ p(z|y), and T itself [eq:bin_classifier]. Gradient: psi."""
     labels, weight = target.draw()
     samples = head.class_prior.sample(labels)
+    drawn = Target(labels, weight)
     if target.labels is None:
         t_q, t_p = head.ratio(z, None, head.class_prior), head.ratio(samples, labels, head.class_prior)
+        loss = target.average(F.softplus(-t_q)) + drawn.average(F.softplus(t_p))
     else:  # one evaluation of T for both halves
-        t_q, t_p = head.ratio(torch.cat([z, samples]), torch.cat([labels, labels]), head.class_prior).chunk(2)
-    drawn = Target(labels, weight)
-    loss = target.average(F.softplus(-t_q)) + drawn.average(F.softplus(t_p))
+        t_q, t_p = head.ratio(torch.stack([z, samples]), labels, head.class_prior).unbind()
+        loss = target.average(F.softplus(-t_q) + F.softplus(t_p))
     return loss, ((target, t_q.detach()), (drawn, t_p.detach()))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from varclass.core.directions import spread_directions
-from varclass.core.gaussian_density import LOG_2PI, gaussian_log_density
+from varclass.core.gaussian_density import LOG_2PI, Parts, equal_log_density, gaussian_log_density
 from varclass.core.options import Registry, check_choice, check_positive
 
 PRIORS = Registry("prior")
@@ -32,8 +32,8 @@ class ClassPrior(nn.Module):
     """p_theta(z|y) for every class y, the distribution the latents of a class are *anticipated* to follow.
 
     A family implements the four methods below, registers itself (`@PRIORS.register("name")`), and thereby passes
-    through the contract tests. Its scale parameter is `log_scale`, zero at the start; `log_factor` is the one scalar
-    that `VariationalHead.calibrate` fits, the log of a common factor on every class's sigma.
+    through the contract tests. Its scale parameter is `log_scale`, zero at the start; `scale_factor` is the one number
+    that `VariationalHead.calibrate` fits, a common factor on every class's sigma, and is saved with the state dict.
 
     Variances can neither collapse nor explode: log sigma is L * sin(log_scale / L), so sigma stays within a factor
     exp(L) of where it started. The sine is the identity near zero and, unlike a clamp or tanh, has no dead end: a wild
@@ -43,7 +43,7 @@ class ClassPrior(nn.Module):
 
     covariances: ClassVar[tuple[str, ...]] = ()  # the first is the family's default
     scale_limit: ClassVar[float] = 30.0  # sigma stays within this factor of its initial value, up and down
-    log_factor: Tensor
+    log_scale: Tensor
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class ClassPrior(nn.Module):
             raise ValueError("means='simplex' needs a separation, the distance of each mean from the centre; got None")
         self.num_classes, self.latent_dim = num_classes, latent_dim
         self.covariance, self.means, self.separation = covariance, means, separation
-        self.register_buffer("log_factor", torch.zeros(()))
+        self._scale_factor = 1.0
 
     @abstractmethod
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
@@ -65,9 +65,16 @@ class ClassPrior(nn.Module):
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
         """log p(z_i|y_i), each latent under one class, (B, D), (B,) -> (B,). Gradient: z yes, theta yes."""
 
-    def log_prob_split(self, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """`log_prob(z)` and `log_prob_of(z.detach(), y)`, which a family may be able to share work between."""
-        return self.log_prob(z), self.log_prob_of(z.detach(), y)
+    def log_prob_apart(self, z: Tensor, shift: Tensor) -> Parts:
+        """log p(z|y) + shift_y as (B, C) + (B,): what tells the classes apart, and what a family can tell is common to all.
+
+        Only the sum is defined; Bayes' rule needs the first alone, in which float32 has more digits.
+        """
+        return self.log_prob(z) + shift, z.new_zeros(len(z))
+
+    def log_prob_split(self, z: Tensor, y: Tensor, shift: Tensor) -> Parts:
+        """The first part of `log_prob_apart`, and log p(z_i|y_i) + shift_y with z detached: they may share their work."""
+        return self.log_prob_apart(z, shift)[0], self.log_prob_of(z.detach(), y) + rows(shift[:, None], y)[:, 0]
 
     @abstractmethod
     def sample(self, y: Tensor) -> Tensor:
@@ -84,17 +91,24 @@ class ClassPrior(nn.Module):
     def log_sigma(self, which: Tensor | slice = ALL) -> Tensor:
         """log sigma, bounded and calibrated, of all classes, a slice of them, or those of labels. Gradient: theta."""
         limit = math.log(self.scale_limit)
-        return torch.add(self.log_factor, torch.sin(rows(self.log_scale, which) * (self._units() / limit)), alpha=limit)
+        log_sigma = limit * torch.sin(rows(self.log_scale, which) * (self._units() / limit))
+        return log_sigma if self._scale_factor == 1 else log_sigma + math.log(self._scale_factor)
 
     @property
     def scale_factor(self) -> float:
         """What `VariationalHead.calibrate` multiplied every sigma by; 1 if it was not called."""
-        return math.exp(float(self.log_factor))
+        return self._scale_factor
 
     @scale_factor.setter
     def scale_factor(self, factor: float) -> None:
-        with torch.no_grad():
-            self.log_factor.fill_(math.log(check_positive("scale_factor", factor)))
+        self._scale_factor = check_positive("scale_factor", factor)
+
+    def get_extra_state(self) -> Tensor:
+        """The scale factor: a number, not a buffer, so that it costs a training step nothing."""
+        return torch.tensor(self._scale_factor, dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        self.scale_factor = float(state)
 
     def _make_means(self, name: str, radius: float) -> None:
         """Register the (C, D) locations under `name`: a parameter if they are learned, a buffer if they are fixed."""
@@ -153,7 +167,7 @@ class GaussianPrior(ClassPrior):
     @property
     def mean(self) -> Tensor:
         """mu_y, (C, D). Gradient: theta."""
-        return self.origin + self._shrink() * self.log_sigma().exp() * self.offset
+        return self.origin + self._shrink * self.log_sigma().exp() * self.offset
 
     @torch.no_grad()
     def place(self, mean: Tensor, sigma: Tensor | float = 1.0) -> None:
@@ -167,34 +181,53 @@ class GaussianPrior(ClassPrior):
             raise ValueError(
                 f"sigma must be {allowed}; got {float(log_sigma.min().exp()):g} to {float(log_sigma.max().exp()):g}"
             )
-        self.log_factor.zero_()
+        self.scale_factor = 1.0
         self.log_scale.copy_(limit * torch.asin(log_sigma / limit) / self._units())
         self.origin.copy_(mean.double().mean(0))
         self.offset.copy_((mean.double() - self.origin) * torch.exp(-self.log_sigma().double()))
 
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
-        return gaussian_log_density(z - self.origin, rows(self.offset, classes), self.log_sigma(classes), self._shrink())
+        relative, common = self._parts(z, None, classes)
+        return relative + common[:, None]
 
-    def log_prob_split(self, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        if torch.compiler.is_compiling():
-            return super().log_prob_split(z, y)
-        return gaussian_log_density(z - self.origin, self.offset, self.log_sigma(), self._shrink(), y)
+    def log_prob_apart(self, z: Tensor, shift: Tensor) -> Parts:
+        return self._parts(z, shift, ALL)
+
+    def log_prob_split(self, z: Tensor, y: Tensor, shift: Tensor) -> Parts:
+        if torch.compiler.is_compiling() or self._equal:
+            return super().log_prob_split(z, y, shift)
+        relative, _, own = gaussian_log_density(z - self.origin, self.offset, self.log_sigma(), self._shrink, shift, y)
+        return relative, own
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
         log_sigma = self.log_sigma(y)
-        standard = (z - self.origin) * torch.exp(-log_sigma) - self._shrink() * rows(self.offset, y)
+        standard = (z - self.origin) * torch.exp(-log_sigma) - self._shrink * rows(self.offset, y)
         at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -self.latent_dim
         return at_mean - 0.5 * torch.linalg.vecdot(standard, standard)
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
-        offset = self._shrink() * rows(self.offset, y)
-        return self.origin + self.log_sigma(y).exp() * (offset + torch.randn_like(offset))
+        offset = rows(self.offset, y)
+        standard = torch.add(torch.randn_like(offset), offset, alpha=self._shrink)
+        return torch.addcmul(self.origin, self.log_sigma(y).exp(), standard)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
         inverse = torch.exp(-self.log_sigma(y).detach())
-        return (z - self.origin) * inverse - self._shrink() * rows(self.offset.detach(), y)
+        return (z - self.origin) * inverse - self._shrink * rows(self.offset.detach(), y)
 
-    def _shrink(self) -> Tensor:
+    def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
+        z, offset, log_sigma = z - self.origin, rows(self.offset, classes), self.log_sigma(classes)
+        if not self._equal:
+            return gaussian_log_density(z, offset, log_sigma, self._shrink, shift)
+        relative, common = equal_log_density(z * torch.exp(-log_sigma), offset, self._shrink, shift)
+        return relative, common - (log_sigma.mean() + 0.5 * LOG_2PI) * self.latent_dim
+
+    @property
+    def _equal(self) -> bool:
+        """Whether all classes have one covariance, so that their log-odds are linear in z."""
+        return len(self.log_scale) == 1
+
+    @property
+    def _shrink(self) -> float:
         """Calibration widens sigma but leaves the means where they are: in the wider units they are nearer by this."""
-        return torch.exp(-self.log_factor)
+        return 1 / self._scale_factor

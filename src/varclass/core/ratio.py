@@ -10,7 +10,7 @@ from torch.func import functional_call
 from torch.nn import functional as F
 
 from varclass.core.options import Registry
-from varclass.core.priors import ClassPrior
+from varclass.core.priors import ClassPrior, rows
 
 RATIOS = Registry("ratio")
 
@@ -27,7 +27,7 @@ class RatioEstimator(nn.Module):
 
     @abstractmethod
     def of_class(self, z: Tensor, y: Tensor, prior: ClassPrior) -> Tensor:
-        """T(z_i, y_i), (B, D), (B,) -> (B,)."""
+        """T(z_i, y_i), (..., B, D), (B,) -> (..., B)."""
 
     def of_all(self, z: Tensor, prior: ClassPrior) -> Tensor:
         """T(z_i, y) for every y, (B, D) -> (B, C): what soft labels average over."""
@@ -56,10 +56,20 @@ class _LinearInFeatures(RatioEstimator):
         return z
 
     def of_class(self, z: Tensor, y: Tensor, prior: ClassPrior) -> Tensor:
-        return torch.linalg.vecdot(self.features(z), F.embedding(y, self.weight)) + self.bias[y]
+        return linear_in(self.features(z), y, self.weight, self.bias)
 
     def of_all(self, z: Tensor, prior: ClassPrior) -> Tensor:
         return F.linear(self.features(z), self.weight, self.bias)
+
+    def frozen(self, z: Tensor, y: Tensor | None, prior: ClassPrior) -> Tensor:
+        if y is None or self._modules:
+            return super().frozen(z, y, prior)
+        return linear_in(self.features(z), y, self.weight.detach(), self.bias.detach())  # without functional_call's swaps
+
+
+def linear_in(features: Tensor, y: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """w_y . features + b_y, (..., B, F), (B,) -> (..., B)."""
+    return torch.linalg.vecdot(features, rows(weight, y)) + rows(bias[:, None], y)[:, 0]
 
 
 @RATIOS.register("linear")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,14 @@ class Target:
         if self.weight is None:
             return values.mean()
         return (self.weight * values).sum() / self.weight.sum()
+
+    def cross_entropy(self, log_joint: Tensor) -> Tensor:
+        """-E log softmax(log_joint)_y, (B, C) -> scalar."""
+        if self.labels is None:
+            return -self.average(torch.log_softmax(log_joint, dim=1))
+        if self.weight is None:
+            return F.cross_entropy(log_joint, self.labels)
+        return self.average(F.cross_entropy(log_joint, self.labels, reduction="none"))
 
     def draw(self) -> tuple[Tensor, Tensor | None]:
         """One label per sample and the weight (B,) it goes with: the hard one, or a draw from the soft ones."""
