@@ -1,6 +1,6 @@
 """What a variational head costs beside `nn.Linear` + `F.cross_entropy`: forward + backward time, and peak memory.
 
-    python benchmarks/head.py [--device cpu|cuda] [--save results/head-cpu]
+    python benchmarks/head.py [--device cpu|cuda] [--save results/head-cpu] [--seconds 20]
 
 Every form of one shape runs in turn, in a new order every round, so that a busy machine slows all alike; a ratio is the
 median over rounds of (form's time / softmax's time in the same round). Memory is the peak over one step, less what was held
@@ -38,11 +38,11 @@ from torch.nn import functional as F
 
 from varclass import VariationalHead, __version__
 from varclass.core.many_classes import choose_chunk
+from varclass.training.provenance import commit
 
-SHAPES = [(256, 10, 512), (256, 100, 640), (256, 200, 2048), (256, 1000, 2048), (1024, 10000, 512)]
+SHAPES = [(1024, 10000, 512), (256, 1000, 2048), (256, 200, 2048), (256, 100, 640), (256, 10, 512)]
 GPU_SHAPES = [*SHAPES, (4096, 100000, 256)]
 BROADCAST_LIMIT = 2**27  # entries of the (B, C, D) tensor: 512 MiB in float32, and the step holds several of them
-SECONDS_PER_SHAPE = 20.0
 Step = Callable[[], Any]
 
 
@@ -50,24 +50,26 @@ def main() -> None:
     """Measure every shape, print the table as it grows, and save it with its provenance if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md")
+    parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md, anew after every shape")
+    parser.add_argument("--seconds", type=float, default=20.0, help="about so long for each table cell's rounds")
+    parser.add_argument("--commit", help="of the code that runs, where there is no checkout to ask")
     options = parser.parse_args()
     device = torch.device(options.device)
+    source = provenance(device) | {"commit": options.commit or commit()}
     torch.manual_seed(0)
     random.seed(0)
     rows: list[dict[str, Any]] = []
     for shape in GPU_SHAPES if device.type == "cuda" else SHAPES:
-        rows += measure_training(*shape, device)
-        rows += measure_inference(*shape, device)
+        rows += measure_training(*shape, device, options.seconds)
+        rows += measure_inference(*shape, device, options.seconds)
         print(f"measured {shape}", flush=True)
-    text = as_markdown(rows, provenance(device))
-    print(text)
-    if options.save:
-        write(options.save.with_suffix(".json"), json.dumps({**provenance(device), "rows": rows}, indent=1) + "\n")
-        write(options.save.with_suffix(".md"), text)
+        if options.save:
+            write(options.save.with_suffix(".json"), json.dumps(source | {"rows": rows}, indent=1) + "\n")
+            write(options.save.with_suffix(".md"), as_markdown(rows, source))
+    print(as_markdown(rows, source))
 
 
-def measure_training(batch: int, classes: int, dim: int, device: torch.device) -> list[dict[str, Any]]:
+def measure_training(batch: int, classes: int, dim: int, device: torch.device, limit: float) -> list[dict[str, Any]]:
     """Forward + backward of every form at one shape."""
     x = torch.randn(batch, dim, device=device, requires_grad=True)
     y = torch.randint(classes, (batch,), device=device)
@@ -95,7 +97,7 @@ def measure_training(batch: int, classes: int, dim: int, device: torch.device) -
         return run
 
     steps = {name: step(name) for name in modules}
-    times = interleave(steps, device)
+    times = interleave(steps, device, limit)
     shape: dict[str, Any] = {"batch": batch, "classes": classes, "dim": dim, "what": "train"}
     rows = [shape | {"form": name, **summary(times, name, "softmax")} for name in modules]
     for row in rows:
@@ -103,7 +105,7 @@ def measure_training(batch: int, classes: int, dim: int, device: torch.device) -
     if device.type == "cuda":
         own = ("softmax", "ce", "gm", "vc")
         for way, made in (("graph", {name: capture(steps[name]) for name in own}), ("compiled", compile_steps(modules, x))):
-            times = interleave(made, device)
+            times = interleave(made, device, limit)
             for row in rows:
                 row[way] = summary(times, row["form"], "softmax") if row["form"] in made else None
     return rows
@@ -139,14 +141,14 @@ def capture(step: Step) -> Step:
     return graph.replay
 
 
-def measure_inference(batch: int, classes: int, dim: int, device: torch.device) -> list[dict[str, Any]]:
+def measure_inference(batch: int, classes: int, dim: int, device: torch.device, limit: float) -> list[dict[str, Any]]:
     """The log joint of a head with shared covariance, and its folded form, against `nn.Linear`."""
     x = torch.randn(batch, dim, device=device)
     linear, head = nn.Linear(dim, classes, device=device), VariationalHead(dim, classes, covariance="shared").to(device)
     folded = head.as_linear()
     with torch.no_grad():
         steps: dict[str, Step] = {"linear": lambda: linear(x), "shared": lambda: head(x), "as_linear": lambda: folded(x)}
-        times = interleave(steps, device)
+        times = interleave(steps, device, limit)
     shape = {"batch": batch, "classes": classes, "dim": dim, "what": "inference"}
     return [shape | {"form": name, **summary(times, name, "linear")} for name in steps]
 
@@ -165,14 +167,14 @@ class Broadcast(nn.Module):
         return -(0.5 * standard.square() + self.log_sigma + 0.5 * math.log(2 * math.pi)).sum(-1)
 
 
-def interleave(steps: dict[str, Step], device: torch.device) -> dict[str, list[float]]:
-    """Seconds of each step in each round; at least 5 rounds, at most 200, about SECONDS_PER_SHAPE in all."""
+def interleave(steps: dict[str, Step], device: torch.device, limit: float) -> dict[str, list[float]]:
+    """Seconds of each step in each round; at least 5 rounds, at most 200, about `limit` seconds in all."""
     for step in steps.values():
         step()
         step()
     times: dict[str, list[float]] = {name: [] for name in steps}
     began = time.perf_counter()
-    while len(times["softmax" if "softmax" in times else "linear"]) < 5 or time.perf_counter() - began < SECONDS_PER_SHAPE:
+    while len(times["softmax" if "softmax" in times else "linear"]) < 5 or time.perf_counter() - began < limit:
         for name in random.sample(list(steps), len(steps)):
             synchronize(device)
             start = time.perf_counter()
@@ -243,7 +245,8 @@ def provenance(device: torch.device) -> dict[str, Any]:
 def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
     """One table for training, one for inference."""
     versions = ", ".join(f"{name} {value}" for name, value in source["versions"].items())
-    head = f"`{source['command']}` on {source['device']} ({source['threads']} threads), {versions}, float32.\n"
+    where = f"{source['device']} ({source['threads']} threads)"
+    head = f"`{source['command']}` on {where}, {versions}, float32, commit {source['commit']}.\n"
     lines = [head, "Forward + backward, median of the per-round ratios to softmax (middle half), n rounds:\n"]
     trained = [row for row in rows if row["what"] == "train"]
     ways = [way for way in ("graph", "compiled") if way in trained[0]]

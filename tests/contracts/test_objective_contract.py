@@ -162,3 +162,18 @@ def test_the_discriminators_accuracy_is_the_share_it_tells_apart(objective):
     t_p = head.ratio(head.class_prior.sample(hard), hard, head.class_prior)
     expected = (int((t_q >= 0).sum()) + int((t_p < 0).sum())) / (2 * B)
     assert head.terms(features, hard).as_dict()["discriminator_accuracy"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("soft", [False, True])
+def test_a_loss_on_drawn_samples_is_the_loss_that_would_have_drawn_them(objective, soft):
+    torch.manual_seed(0)
+    head = VariationalHead(4, 3, objective=objective).double()
+    features, y = torch.randn(6, 4, dtype=torch.float64), torch.randint(3, (6,))
+    y = torch.nn.functional.one_hot(y, 3).double() * 0.7 + 0.1 if soft else y
+    torch.manual_seed(1)
+    expected = head.loss(features, y)
+    torch.manual_seed(1)
+    drawn = head.draw(y)
+    assert (drawn is None) == (not head.objective.uses_ratio)
+    assert torch.equal(head.loss(features, y, drawn), expected)

@@ -90,6 +90,18 @@ def test_log_prob_apart_adds_up_to_log_prob_plus_the_shift(name, covariance):
 
 
 @every_prior
+@pytest.mark.parametrize("factor", [1.0, 1.7])
+def test_log_joint_is_log_prob_plus_the_shift_with_and_without_gradients(name, covariance, factor):
+    prior, shift = make(name, covariance), torch.linspace(-1, 1, C, dtype=torch.float64)
+    prior.scale_factor = factor
+    z = latents(prior)
+    expected = prior.log_prob(z) + shift
+    torch.testing.assert_close(prior.log_joint(z, shift), expected, rtol=1e-9, atol=1e-9)
+    with torch.no_grad():
+        torch.testing.assert_close(prior.log_joint(z, shift), expected, rtol=1e-9, atol=1e-9)
+
+
+@every_prior
 @pytest.mark.parametrize("used", [(1, 1), (1, 0), (0, 1)])
 def test_log_prob_split_is_the_posterior_and_log_prob_of_detached_latents(name, covariance, used):
     prior, y = make(name, covariance), labels()

@@ -59,6 +59,8 @@ def test_float32_is_within_a_thousandth_of_a_nat_when_the_means_sit_far_from_the
     expected = in_float64(prior, z)
     y = torch.arange(C).repeat(16)
     assert float((prior.log_prob(z).detach().double() - expected).abs().max()) < 1e-3
+    with torch.no_grad():
+        assert float((prior.log_joint(z, torch.zeros(C)).double() - expected).abs().max()) < 1e-3
     assert float((prior.log_prob_of(z, y).detach().double() - expected.gather(1, y[:, None])[:, 0]).abs().max()) < 1e-3
 
 

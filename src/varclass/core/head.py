@@ -14,7 +14,7 @@ from varclass.core import calibration, linear, presets, vmf  # noqa: F401 (impor
 from varclass.core.groups import CHILDREN, make_groups
 from varclass.core.label_prior import LabelPrior
 from varclass.core.many_classes import choose_chunk
-from varclass.core.objectives import OBJECTIVES, Objective, Terms
+from varclass.core.objectives import OBJECTIVES, Drawn, Objective, Terms
 from varclass.core.options import check_choice, check_class_weight, check_count, check_positive
 from varclass.core.posterior import POSTERIORS, DeltaPosterior
 from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
@@ -151,22 +151,23 @@ class VariationalHead(nn.Module):
             z = self.class_prior.support(self.projection(flat))
         return z.reshape(*features.shape[:-1], self.latent_dim)
 
-    def loss(self, features: Tensor, y: Tensor) -> Tensor:
+    def loss(self, features: Tensor, y: Tensor, drawn: Drawn | None = None) -> Tensor:
         """The scalar whose one backward pass moves phi, theta, pi and psi, each as the objective says.
 
         Args:
             features: (..., in_features).
             y: labels (...), or soft labels (..., C), of which every term is the expectation.
+            drawn: what `draw(y)` returned, for a caller that must know the prior samples; drawn here otherwise.
         """
-        return self.terms(features, y).total
+        return self.terms(features, y, drawn).total
 
-    def terms(self, features: Tensor, y: Tensor) -> Terms:
+    def terms(self, features: Tensor, y: Tensor, drawn: Drawn | None = None) -> Terms:
         """Every term of the objective, for logging; `.total` is the loss."""
         flat = self._flatten(features)
         target = self.read_target(features, y)
         with torch.autocast(flat.device.type, enabled=False):
             z = self.class_prior.support(self.posterior.sample(flat, self.projection(flat)))
-            return self.objective.terms(self, z, target)
+            return self.objective.terms(self, z, target, drawn)
 
     def read_target(self, features: Tensor, y: Tensor) -> Target:
         """Labels, checked against the features, as the weighted averages that every term takes."""
@@ -184,12 +185,23 @@ class VariationalHead(nn.Module):
         """log p(z, y) of latents, (B, D) -> (B, C). Gradient: z, theta; pi only if `posterior_moves_pi`."""
         if classes != ALL:
             return self.class_prior.log_prob(z, classes) + self.log_label()[classes]
-        relative, common = self.class_prior.log_prob_apart(z, self.log_label())
-        return relative + common[:, None]
+        return self.class_prior.log_joint(z, self.log_label())
 
     def log_joint_of(self, z: Tensor, y: Tensor) -> Tensor:
         """log p(z_i, y_i), (B, D), (B,) -> (B,). Gradient: as `log_joint`."""
         return self.class_prior.log_prob_of(z, y) + self.log_label()[y]
+
+    def draw(self, y: Tensor) -> Drawn | None:
+        """The prior samples a loss on these labels would draw, (B,) and (B, D); None if the objective has no use for any."""
+        if not self.objective.uses_ratio:
+            return None
+        batch = y.shape[:-1] if y.is_floating_point() else y.shape
+        return self.draw_from(self.read_target(self.class_prior.log_scale.new_empty(*batch, 0), y))
+
+    def draw_from(self, target: Target) -> Drawn:
+        """A label per sample and z ~ p(z|label), as one loss takes them."""
+        labels = target.draw()
+        return labels, self.class_prior.sample(labels)
 
     def sample(self, y: Tensor) -> Tensor:
         """z ~ p(z|y), labels (...) -> latents (..., D)."""

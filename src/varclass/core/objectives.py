@@ -48,13 +48,16 @@ class Terms:
         """Share of latents and prior samples that T tells apart: 0.5 if it cannot, 1 if its gradient says little."""
         if self.judged is None:
             return None
-        (target, t_q), (drawn, t_p) = self.judged
-        return (target.average((t_q >= 0).float()) + drawn.average((t_p < 0).float())) / 2
+        (target, t_q), (prior_target, t_p) = self.judged
+        return (target.average((t_q >= 0).float()) + prior_target.average((t_p < 0).float())) / 2
 
     def as_dict(self) -> dict[str, float]:
         """Plain numbers for a log line; terms that have no part are left out."""
         named = {**vars(self), "judged": None, "discriminator_accuracy": self.discriminator_accuracy()}
         return {name: value.item() for name, value in named.items() if value is not None}
+
+
+Drawn = tuple[Tensor, Tensor]  # labels (B,) and a latent of each class's prior (B, D): the ratio's other half
 
 
 class Objective:
@@ -68,7 +71,7 @@ class Objective:
         """The objective at this beta, the weight of the KL in eq:LVC_2; one that has no such weight leaves it aside."""
         return cls()
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -93,7 +96,7 @@ class CE(Objective):
     Gradient: phi and theta by log p(y|z), pi by log p(y).
     """
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
         posterior, label = posterior_term(head, z, target), label_term(head, target)
         return Terms(posterior + label, posterior, label)
 
@@ -105,7 +108,7 @@ class GM(_Weighted):
     Gradient: as CE, and phi and theta by beta log p(z|y).
     """
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
         label = label_term(head, target)
         return Terms(posterior + label + self.beta * prior, posterior, label, prior)
@@ -121,10 +124,10 @@ class VC(_Weighted):
 
     uses_ratio = True
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=False)
         label, ratio = label_term(head, target), ratio_term(head, z, target)
-        discriminator, judged = discriminator_term(head, z.detach(), target)
+        discriminator, judged = discriminator_term(head, z.detach(), target, drawn)
         total = posterior + label + self.beta * (prior + ratio) + discriminator
         return Terms(total, posterior, label, prior, ratio, discriminator, judged)
 
@@ -143,10 +146,10 @@ class Authors(Objective):
     def __init__(self, l1: float = 0.01, l2: float = 0.01) -> None:
         self.l1, self.l2 = check_positive("l1", l1, zero=True), check_positive("l2", l2, zero=True)
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target) -> Terms:
+    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
         ratio = ratio_term(head, z, target)
-        discriminator, judged = discriminator_term(head, z.detach(), target)
+        discriminator, judged = discriminator_term(head, z.detach(), target, drawn)
         total = posterior + self.l1 * prior + self.l2 * ratio + discriminator
         return Terms(total, posterior, None, prior, ratio, discriminator, judged)
 
@@ -196,15 +199,14 @@ def ratio_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:
     return target.average(head.ratio.frozen(z, target.labels, head.class_prior))
 
 
-def discriminator_term(head: VariationalHead, z: Tensor, target: Target) -> tuple[Tensor, Any]:
+def discriminator_term(head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> tuple[Tensor, Any]:
     """-E_q log sigmoid(T) - E_p log(1 - sigmoid(T)) with z' ~ p(z|y), and T itself [eq:bin_classifier]. Gradient: psi."""
-    labels, weight = target.draw()
-    samples = head.class_prior.sample(labels)
-    drawn = Target(labels, weight)
+    labels, samples = head.draw_from(target) if drawn is None else drawn
+    prior_target = Target(labels, target.weight_per_sample())
     if target.labels is None:
         t_q, t_p = head.ratio(z, None, head.class_prior), head.ratio(samples, labels, head.class_prior)
-        loss = target.average(F.softplus(-t_q)) + drawn.average(F.softplus(t_p))
+        loss = target.average(F.softplus(-t_q)) + prior_target.average(F.softplus(t_p))
     else:  # one evaluation of T for both halves
         t_q, t_p = head.ratio(torch.stack([z, samples]), labels, head.class_prior).unbind()
         loss = target.average(F.softplus(-t_q) + F.softplus(t_p))
-    return loss, ((target, t_q.detach()), (drawn, t_p.detach()))
+    return loss, ((target, t_q.detach()), (prior_target, t_p.detach()))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from varclass.core.directions import spread_directions
-from varclass.core.gaussian_density import LOG_2PI, Parts, equal_log_density, gaussian_log_density
+from varclass.core.gaussian_density import LOG_2PI, Parts, equal_log_density, equal_log_joint, gaussian_log_density
 from varclass.core.options import Registry, check_choice, check_positive
 
 PRIORS = Registry("prior")
@@ -71,6 +71,11 @@ class ClassPrior(nn.Module):
         Only the sum is defined; Bayes' rule needs the first alone, in which float32 has more digits.
         """
         return self.log_prob(z) + shift, z.new_zeros(len(z))
+
+    def log_joint(self, z: Tensor, shift: Tensor) -> Tensor:
+        """log p(z|y) + shift_y, (B, D) -> (B, C)."""
+        relative, common = self.log_prob_apart(z, shift)
+        return relative + common[:, None]
 
     def log_prob_split(self, z: Tensor, y: Tensor, shift: Tensor) -> Parts:
         """The first part of `log_prob_apart`, and log p(z_i|y_i) + shift_y with z detached: they may share their work."""
@@ -192,6 +197,13 @@ class GaussianPrior(ClassPrior):
 
     def log_prob_apart(self, z: Tensor, shift: Tensor) -> Parts:
         return self._parts(z, shift, ALL)
+
+    def log_joint(self, z: Tensor, shift: Tensor) -> Tensor:
+        if torch.is_grad_enabled() or not self._equal:
+            return super().log_joint(z, shift)
+        log_sigma = self.log_sigma()
+        level = (log_sigma.mean() + 0.5 * LOG_2PI) * -self.latent_dim
+        return equal_log_joint((z - self.origin) * torch.exp(-log_sigma), self.offset, self._shrink, shift, level)
 
     def log_prob_split(self, z: Tensor, y: Tensor, shift: Tensor) -> Parts:
         if torch.compiler.is_compiling() or self._equal:

@@ -34,16 +34,19 @@ class Target:
             return F.cross_entropy(log_joint, self.labels)
         return self.average(F.cross_entropy(log_joint, self.labels, reduction="none"))
 
-    def draw(self) -> tuple[Tensor, Tensor | None]:
-        """One label per sample and the weight (B,) it goes with: the hard one, or a draw from the soft ones."""
+    def draw(self) -> Tensor:
+        """One label per sample, (B,): the hard one, or a draw from the soft ones."""
         if self.labels is not None:
-            return self.labels, self.weight
+            return self.labels
         assert self.weight is not None
-        total = self.weight.sum(-1)
-        if len(total) == 0:  # multinomial refuses an empty batch
-            return total.long(), total
-        counted = torch.where(total[:, None] > 0, self.weight, 1.0)
-        return torch.multinomial(counted, 1).squeeze(1), total
+        if len(self.weight) == 0:  # multinomial refuses an empty batch
+            return self.weight.new_zeros(0, dtype=torch.long)
+        counted = torch.where(self.weight.sum(-1, keepdim=True) > 0, self.weight, 1.0)
+        return torch.multinomial(counted, 1).squeeze(1)
+
+    def weight_per_sample(self) -> Tensor | None:
+        """What a sample counts for, (B,), whichever label was drawn for it; None if all the same."""
+        return self.weight if self.labels is not None or self.weight is None else self.weight.sum(-1)
 
 
 def read_target(
