@@ -13,8 +13,9 @@ test: .venv/ready  ## everything that must hold
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-bench: .venv/ready  ## time and memory of the head against softmax, side by side
+bench: .venv/ready  ## time and memory of the head and of a training step against softmax, side by side
 	$(BIN)/python benchmarks/head.py
+	$(BIN)/python benchmarks/train.py
 
 mutants: .venv/ready  ## break the core in one line at a time; the tests must notice every time
 	$(BIN)/python tests/mutants.py

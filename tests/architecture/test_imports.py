@@ -28,6 +28,20 @@ def test_importing_the_package_pulls_in_nothing_heavy():
     assert loaded & set(HEAVY) == set()
 
 
+def test_the_command_line_starts_without_torch():
+    assert modules_after("import varclass.cli.app") & set(HEAVY) == set()
+
+
+def test_data_is_read_without_torch():
+    loaded = modules_after("from varclass.data import load; load('digits')")
+    assert loaded & set(HEAVY) == {"numpy", "sklearn", "scipy"}
+
+
+def test_training_pulls_in_nothing_it_does_not_use():
+    loaded = modules_after("import varclass.training.loop")
+    assert loaded & {"matplotlib", "transformers", "torchvision", "torchmetrics", "sklearn", "typer"} == set()
+
+
 def test_importing_the_head_pulls_in_torch_and_no_other_heavy_package():
     loaded = modules_after("from varclass import VariationalHead, Classifier, from_model")
     assert "torch" in loaded

@@ -1,0 +1,1 @@
+"""One module per publisher's format; each reads one split from the files that hold it."""

@@ -1,0 +1,1 @@
+"""f_omega: modules that turn inputs into features. None has an output layer."""
