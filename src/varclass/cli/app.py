@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from varclass.cli import data, fit, runs
+from varclass.cli import data, evaluate, fit, runs
 
 app = typer.Typer(
     name="varclass",
@@ -19,6 +19,7 @@ app = typer.Typer(
     epilog="Start here: varclass fit digits --objective vc",
 )
 app.command("fit", epilog=fit.EXAMPLES, no_args_is_help=True)(fit.fit)
+app.command("evaluate", epilog=evaluate.EXAMPLES, no_args_is_help=True)(evaluate.evaluate)
 app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
 app.add_typer(data.app, name="data")
 

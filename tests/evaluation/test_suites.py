@@ -1,0 +1,201 @@
+"""Suites on a trained run: what they write, that numbers follow from the kept predictions alone, and that they repeat."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from varclass.data import load
+from varclass.evaluation.evaluate import SUITES, evaluate
+from varclass.evaluation.predicting import Predictor, dropout_on
+from varclass.evaluation.scorebook import Row, plain, read_rows
+from varclass.evaluation.subject import Options, Subject, as_task
+from varclass.metrics.predictions import Predictions
+from varclass.metrics.scaling import TemperatureScaling
+from varclass.metrics.summary import score
+from varclass.training.task import Task
+
+SMALL = Options(samples=60, corruptions=("gaussian_noise", "contrast"), severities=(1, 5), epsilons=(0.05, 0.2), pgd_steps=5)
+
+
+def picked(rows: list[Row], **wanted) -> Row:
+    """The one row whose suite, method and condition are these."""
+    found = [row for row in rows if wanted.items() <= ({"suite": row.suite, "method": row.method} | row.condition).items()]
+    assert len(found) == 1, [row.condition for row in found]
+    return found[0]
+
+
+@pytest.fixture(scope="session")
+def measured(evaluated) -> list[Row]:
+    return evaluate(evaluated, ["clean", "shift", "adversarial", "latents"], SMALL)
+
+
+def test_clean_scores_follow_from_the_kept_predictions_without_the_model(evaluated, measured):
+    kept = Predictions.load(evaluated.path / "predictions" / "test.npz")
+    digits = load("digits")["test"]
+    assert np.array_equal(kept.labels, digits.labels)
+    raw = picked(measured, suite="clean", method="raw")
+    assert raw.n == 600
+    assert raw.scores == {name: value for name, value in score(kept).items() if name != "n"}
+    model = evaluated.load_model()
+    x = torch.from_numpy(digits.inputs).permute(0, 3, 1, 2).float() / 255
+    with torch.no_grad():
+        assert np.allclose(model(x).numpy(), kept.log_joint, rtol=1e-5, atol=1e-4)
+
+
+def test_repairs_are_fitted_on_validation_predictions_and_keep_the_classes(evaluated, measured):
+    held_out = Predictions.load(evaluated.path / "predictions" / "validation.npz")
+    assert len(held_out) == evaluated.record["samples"]["validation"]
+    kept = Predictions.load(evaluated.path / "predictions" / "test.npz")
+    expected = score(TemperatureScaling.fit(held_out).apply(kept))
+    assert picked(measured, suite="clean", method="temperature").scores["nll"] == pytest.approx(expected["nll"], rel=1e-9)
+    raw = picked(measured, suite="clean", method="raw")
+    assert picked(measured, suite="clean", method="temperature").scores["accuracy"] == raw.scores["accuracy"]
+
+
+def test_conformal_sets_cover_about_what_they_promise(measured):
+    for sets in ("threshold", "aps"):
+        row = picked(measured, method="conformal", sets=sets, by_class=False)
+        calibrated = row.condition["calibrated_on"]
+        spread = math.sqrt(0.9 * 0.1 * (1 / calibrated + 1 / row.n))
+        assert abs(row.scores["coverage"] - 0.9) < 5 * spread + 1 / (calibrated + 1)
+
+
+def test_knowing_the_shifted_class_frequencies_does_not_raise_the_nll(measured):
+    row = picked(measured, method="label-prior")
+    assert 0 < row.n < 600
+    assert row.scores["nll_true"] < row.scores["nll_trained"]
+    assert len(row.curves["estimated_prior"]) == 10
+
+
+def test_shift_has_every_type_and_severity_raw_and_scaled(measured):
+    rows = [row for row in measured if row.suite == "shift"]
+    assert len(rows) == 2 * 2 * 2
+    assert {row.n for row in rows} == {60}
+    mild, harsh = (picked(measured, suite="shift", method="raw", type="contrast", severity=s).scores["nll"] for s in (1, 5))
+    assert harsh > mild
+
+
+def test_attacks_of_larger_magnitude_leave_less_accuracy(measured):
+    for attack in ("fgsm", "pgd"):
+        weak, strong = (picked(measured, attack=attack, epsilon=e).scores["accuracy"] for e in SMALL.epsilons)
+        assert strong < weak < picked(measured, suite="clean", method="raw").scores["accuracy"]
+    both = [picked(measured, attack=attack, epsilon=0.2).scores["nll"] for attack in ("fgsm", "pgd")]
+    assert both[1] >= both[0]
+
+
+def test_latents_have_a_row_per_class_and_one_for_all(evaluated, measured):
+    rows = [row for row in measured if row.suite == "latents"]
+    assert [row.condition["class"] for row in rows] == [*map(str, range(10)), "all"]
+    assert sum(row.n for row in rows[:-1]) == rows[-1].n == 600
+    assert rows[-1].scores["variance"] == pytest.approx(np.mean([row.scores["variance"] for row in rows[:-1]]), rel=1e-9)
+
+
+def test_the_book_holds_what_was_returned_and_a_suite_replaces_its_own_rows_only(run):
+    first = evaluate(run, ["clean", "latents"])
+    assert [plain(vars(row)) for row in read_rows(run)] == [plain(vars(row)) for row in first]
+    again = evaluate(run, ["latents"])
+    held = read_rows(run)
+    assert [row.suite for row in held] == [row.suite for row in first]
+    assert plain([row.scores for row in held if row.suite == "latents"]) == plain([row.scores for row in again])
+    book = json.loads((run.path / "scores.json").read_text())
+    assert (book["objective"], book["seed"], book["data"]) == ("vc", 0, "digits")
+    assert {"versions", "commit", "device"} <= set(book["provenance"])
+
+
+def test_evaluating_twice_gives_the_same_numbers(run, measured):
+    again = evaluate(run, ["shift", "adversarial"], SMALL)
+    before = [row for row in measured if row.suite in ("shift", "adversarial")]
+    assert plain([row.scores for row in again]) == plain([row.scores for row in before])
+
+
+def test_outliers_are_told_apart_by_every_score(run, tmp_path):
+    rng = np.random.default_rng(0)
+    noise = rng.integers(256, size=(80, 9, 9, 3), dtype=np.uint8)  # another size and another number of channels
+    np.savez(tmp_path / "noise.npz", x_train=noise, y_train=np.arange(80) % 2, x_test=noise, y_test=np.arange(80) % 2)
+    rows = evaluate(run, ["ood"], Options(outliers=(str(tmp_path / "noise.npz"),)))
+    assert [row.condition["score"] for row in rows] == ["max_probability", "entropy", "log_evidence", "mahalanobis"]
+    for row in rows:
+        assert row.n == 680
+        assert row.scores["auroc"] > 0.6
+        assert {"histograms", "roc"} == set(row.curves)
+
+
+def test_monte_carlo_dropout_averages_masks_and_leaves_the_model_in_eval_mode(run):
+    rows = evaluate(run, ["clean"], Options(passes=8))
+    assert picked(rows, method="mc-dropout").scores["nll"] != picked(rows, method="raw").scores["nll"]
+    assert (
+        picked(evaluate(run, ["clean"], Options(passes=8)), method="mc-dropout").scores
+        == picked(rows, method="mc-dropout").scores
+    )
+    subject = Subject(run, Options(passes=8))
+    _ = subject.dropout_predictor.predict(subject.test.take(np.arange(4)))
+    assert not any(module.training for module in subject.model.modules())
+
+
+def test_monte_carlo_dropout_is_refused_without_dropout():
+    with pytest.raises(ValueError, match="--dropout"), dropout_on(torch.nn.Linear(2, 2)):
+        pass
+
+
+def test_changed_data_is_refused(run):
+    run.update(fingerprint="other")
+    with pytest.raises(ValueError, match="no longer the data"):
+        evaluate(run, ["clean"])
+
+
+def test_unknown_suites_and_missing_outliers_are_one_line_errors(run):
+    with pytest.raises(ValueError, match="suite must be one of 'clean', 'shift'"):
+        evaluate(run, ["cleam"])
+    with pytest.raises(ValueError, match="--ood"):
+        evaluate(run, ["ood"])
+    assert list(SUITES) == ["clean", "shift", "ood", "adversarial", "latents"]
+
+
+def test_no_samples_give_nan_and_n_0(run):
+    rows = evaluate(run, ["adversarial"], Options(samples=0, epsilons=(0.1,)))
+    assert {row.n for row in rows} == {0}
+    assert all(math.isnan(row.scores["accuracy"]) for row in rows)
+    assert all(math.isnan(row.scores["nll"]) for row in read_rows(run) if row.suite == "adversarial")
+
+
+def test_images_are_brought_to_a_tasks_shape():
+    split = load("digits")["test"].take(np.arange(5))
+    same = as_task(split, Task("image", (1, 8, 8), split.classes))
+    assert same is split
+    colored = as_task(split, Task("image", (3, 16, 16), split.classes))
+    assert colored.inputs.shape == (5, 16, 16, 3)
+    assert np.array_equal(colored.inputs[..., 0], colored.inputs[..., 2])
+    gray = as_task(colored, Task("image", (1, 16, 16), split.classes))
+    assert np.array_equal(gray.inputs[..., 0], colored.inputs[..., 0])
+    with pytest.raises(ValueError, match="vectors of shape"):
+        as_task(type(split)("vector", np.zeros((2, 3), np.float32), np.zeros(2, int), ("a", "b")), Task("vector", (4,), ("a",)))
+
+
+def test_predictions_do_not_depend_on_how_a_split_is_cut_into_batches(run, monkeypatch):
+    subject = Subject(run, Options())
+    whole = subject.predictor.predict(subject.test).log_joint
+    monkeypatch.setattr("varclass.evaluation.predicting.BATCH", 37)
+    assert isinstance(subject.predictor, Predictor)
+    assert np.allclose(subject.predictor.predict(subject.test).log_joint, whole, rtol=1e-5, atol=1e-4)
+
+
+def test_the_view_shows_latents_and_priors_in_one_plane(evaluated, measured):
+    view = json.loads((evaluated.path / "view.json").read_text())
+    points, model = np.array(view["points"]), evaluated.load_model()
+    assert points.shape == (600, 2)
+    assert view["projection"] == "pca"
+    assert view["label"] == load("digits")["test"].labels[view["index"]].tolist()
+    z = Subject(evaluated, Options()).predictor.latents(load("digits")["test"])[view["index"]]
+    apart, plane = (np.linalg.norm(a[:1] - a[1:], axis=1) for a in (z, points))
+    assert (plane <= apart * (1 + 1e-6)).all()  # a projection brings nothing further apart
+    for prior, sigma in zip(view["priors"], model.head.class_prior.log_sigma().detach().exp().numpy(), strict=True):
+        spread = np.linalg.eigvalsh(prior["covariance"])
+        assert sigma.min() ** 2 * (1 - 1e-6) <= spread[0] <= spread[1] <= sigma.max() ** 2 * (1 + 1e-6)
+    confidences = [mistake["confidence"] for mistake in view["mistakes"]]
+    assert confidences == sorted(confidences, reverse=True)
+    assert all(mistake["label"] != mistake["predicted"] for mistake in view["mistakes"])
+    assert {str(i) for i in view["index"]} <= set(view["samples"])
+    assert view["samples"]["0"].startswith("data:image/png;base64,")
