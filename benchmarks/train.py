@@ -36,7 +36,7 @@ from varclass.data.split import Split
 from varclass.training.defaults import complete
 from varclass.training.files import write_json, write_text
 from varclass.training.launch import Launch, make_accelerator, make_deterministic
-from varclass.training.loop import Trainer, _new_record
+from varclass.training.loop import Trainer, _make_model, _make_plan, _new_record
 from varclass.training.model import model_input
 from varclass.training.provenance import provenance
 from varclass.training.reporting import Reporter
@@ -109,7 +109,9 @@ def make_trainer(objective: str, encoder: str, batch: int, launch: Launch, folde
     spec = RunSpec(encoder=EncoderSpec(encoder), head=HeadSpec(objective), training=training)
     spec = complete(replace(spec, training=training), "image")
     run = Run.create(folder, spec, _new_record(spec, data))
-    return Trainer(run, spec, data, make_accelerator(launch.device), launch, Reporter())
+    accelerator = make_accelerator(launch.device)
+    plan, model = _make_plan(spec, IMAGES, 1), _make_model(spec, data)
+    return Trainer(run, spec, data, plan, model, accelerator, launch, Reporter())
 
 
 def random_split() -> Split:

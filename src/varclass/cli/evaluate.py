@@ -52,14 +52,14 @@ def evaluate(
 
     quiet_libraries()
     options = Options(
-        data_root=data_root, device=check_device(device), corruptions=_names(corruptions), severities=_numbers("--severities", severities, int),
-        corrupted=None if corrupted is None else str(corrupted), samples=samples, outliers=_names(ood),
-        epsilons=_numbers("--epsilons", epsilons, float), pgd_steps=pgd_steps, training_loss=training_loss, passes=mc_dropout,
+        data_root=data_root, device=check_device(device), corruptions=read_names(corruptions), severities=read_numbers("--severities", severities, int),
+        corrupted=None if corrupted is None else str(corrupted), samples=samples, outliers=read_names(ood),
+        epsilons=read_numbers("--epsilons", epsilons, float), pgd_steps=pgd_steps, training_loss=training_loss, passes=mc_dropout,
         alpha=alpha, keep_log_joints=keep_log_joints,
     )  # fmt: skip
     printed: list[dict[str, Any]] = []
     for run in runs:
-        found = measure(run, _names(suite), options, watch=_tell)
+        found = measure(run, read_names(suite), options, watch=_tell)
         _tell(None)
         if as_json:
             printed += [{"run": str(run), **plain(asdict(row))} for row in found]
@@ -86,13 +86,15 @@ def _condition(row: Row) -> str:
     return ", ".join(f"{name} {value}" for name, value in row.condition.items() if name != "seed")
 
 
-def _names(given: str) -> tuple[str, ...]:
+def read_names(given: str) -> tuple[str, ...]:
+    """Names with commas between."""
     return tuple(name for name in given.split(",") if name)
 
 
-def _numbers(flag: str, given: str, kind: type) -> tuple[Any, ...]:
+def read_numbers(flag: str, given: str, kind: type) -> tuple[Any, ...]:
+    """Numbers with commas between."""
     try:
-        return tuple(kind(each) for each in _names(given))
+        return tuple(kind(each) for each in read_names(given))
     except ValueError:
         raise ValueError(f"{flag} must be numbers with commas between; got {given!r}") from None
 

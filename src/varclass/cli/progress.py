@@ -29,9 +29,10 @@ def quiet_libraries() -> None:
 
 
 class Progress(Reporter):
-    """Everything on stderr, and only in the main process."""
+    """Everything on stderr, and only in the main process. Where many runs follow each other it is `brief`: the bar alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, brief: bool = False) -> None:
+        self.brief = brief
         self.watched = int(os.environ.get("RANK", "0")) == 0
         self.console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)  # paths are no markup
         self.bar: Bar | None = None
@@ -43,7 +44,8 @@ class Progress(Reporter):
         held_out = len(data.validation) if data.validation else 0
         where = f", from step {start}" if start else ""
         samples = f"{len(data.train)} training samples, {held_out} for validation"
-        self.console.print(f"{run.path}: {samples}, {plan.steps} steps{where}")
+        if not self.brief:
+            self.console.print(f"{run.path}: {samples}, {plan.steps} steps{where}")
         columns = (
             TextColumn("epoch {task.fields[epoch]}/" + str(plan.epochs)),
             BarColumn(),
@@ -54,7 +56,7 @@ class Progress(Reporter):
             TimeRemainingColumn(),
             TextColumn("{task.fields[said]}"),
         )
-        self.bar = Bar(*columns, console=self.console, disable=not self.console.is_terminal)
+        self.bar = Bar(*columns, console=self.console, disable=not self.console.is_terminal, transient=self.brief)
         epoch = min(start // plan.steps_per_epoch + 1, plan.epochs)
         self.task = self.bar.add_task("", total=plan.steps, completed=start, epoch=epoch, rate="", said="")
         self.bar.start()
@@ -72,7 +74,7 @@ class Progress(Reporter):
         if self.bar is None:
             return
         self.bar.update(self.task, epoch=min(epoch + 2, self.plan.epochs))
-        if score is not None and (not self.console.is_terminal or epoch + 1 == self.plan.epochs):
+        if score is not None and not self.brief and (not self.console.is_terminal or epoch + 1 == self.plan.epochs):
             accuracy, latent = f"accuracy {score.accuracy:.2%}", f"latent variance {score.latent_variance:.2f}"
             self.console.print(f"epoch {epoch + 1}/{self.plan.epochs}: validation NLL {score.nll:.4f}, {accuracy}, {latent}")
 

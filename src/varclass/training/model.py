@@ -1,0 +1,56 @@
+"""From a complete spec and a task to a Classifier, and inputs as the tensors it takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from varclass.classifier import Classifier
+from varclass.core.head import VariationalHead
+from varclass.data.split import Split
+from varclass.encoders.build import build_encoder
+from varclass.encoders.standardize import Standardize
+from varclass.encoders.tokenizer import HashTokenizer
+from varclass.training.spec import PER_DIMENSION, RunSpec
+from varclass.training.task import Task
+
+
+def build_model(spec: RunSpec, task: Task, train: Split | None = None) -> Classifier:
+    """The classifier of a complete spec. Without a training split its input scaling is left for a state dict to fill in."""
+    encoder = build_encoder(
+        str(spec.encoder.name),
+        kind=task.kind,
+        shape=task.shape,
+        dropout=spec.encoder.dropout,
+        options=spec.encoder.options,
+    )
+    options: dict[str, Any] = asdict(spec.head)
+    if options["beta"] == PER_DIMENSION:
+        options["beta"] = 1 / (spec.head.latent_dim or encoder.out_features)
+    head = VariationalHead(encoder.out_features, len(task.classes), **options)
+    if task.kind == "text":
+        return Classifier(encoder, head)
+    if train is None:
+        scaling = Standardize([0.0] * task.shape[0], [1.0] * task.shape[0])
+    else:
+        scaling = Standardize.fit(train.inputs, train.kind)
+    return Classifier(nn.Sequential(scaling, encoder), head)
+
+
+def as_tensor(inputs: np.ndarray, task: Task) -> Tensor:
+    """Inputs as they are stored for training: uint8 images channels first, float vectors, or token ids."""
+    if task.kind == "text":
+        return HashTokenizer(length=task.shape[0])(inputs).to(torch.int32)
+    tensor = torch.from_numpy(np.ascontiguousarray(inputs))
+    return tensor.permute(0, 3, 1, 2).contiguous() if task.kind == "image" else tensor
+
+
+def model_input(stored: Tensor) -> Tensor:
+    """Stored inputs as the model takes them: images as floats in [0, 1], token ids as int64."""
+    if stored.dtype == torch.uint8:
+        return stored.float().div_(255)
+    return stored.long() if stored.dtype == torch.int32 else stored

@@ -1,0 +1,38 @@
+"""TrainingStep: the loss and what is logged about it, computed inside one forward that DDP and compile can wrap."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from varclass.classifier import Classifier
+from varclass.core.head import VariationalHead
+from varclass.core.objectives import Drawn
+
+TERMS = ("total", "posterior", "label", "prior", "ratio", "discriminator")
+ACCURACY = "discriminator_accuracy"
+
+
+class TrainingStep(nn.Module):
+    """(x, y, drawn) -> the loss, and the objective's terms as one tensor in the order of `logged`."""
+
+    def __init__(self, model: Classifier, precision: str) -> None:
+        super().__init__()
+        self.model, self.low_precision = model, precision == "bf16"
+        self.logged = _names(model.head)
+
+    def forward(self, x: Tensor, y: Tensor, drawn: Drawn | None) -> tuple[Tensor, Tensor]:
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.low_precision):
+            features = self.model.encoder(x)
+        terms = self.model.head.terms(features, y, drawn)
+        found = {**vars(terms), ACCURACY: terms.discriminator_accuracy()}
+        return terms.total, torch.stack([found[name].detach() for name in self.logged])
+
+
+@torch.no_grad()
+def _names(head: VariationalHead) -> tuple[str, ...]:
+    """The terms that this head's objective has, found by asking it once."""
+    with torch.random.fork_rng(devices=[]):
+        terms = head.terms(head.class_prior.log_scale.new_zeros(1, head.in_features), torch.zeros(1, dtype=torch.long))
+    present = [name for name in TERMS if getattr(terms, name) is not None]
+    return (*present, *([ACCURACY] if terms.judged is not None else []))
