@@ -1,11 +1,14 @@
 """varclass evaluate through the command line."""
 
+import csv
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from varclass.cli.app import run as command
+from varclass.data import load
 from varclass.training.loop import fit
 from varclass.training.spec import EncoderSpec, HeadSpec, RunSpec, TrainingSpec
 
@@ -60,3 +63,27 @@ def test_mistakes_are_one_line_with_exit_code_2(trained, capsys, flags, message)
 def test_what_is_not_a_run_is_said(tmp_path, capsys):
     assert command(["evaluate", str(tmp_path)]) == 2
     assert "is not a run" in capsys.readouterr().err
+
+
+def test_predict_writes_csv_and_json_with_and_without_validation_predictions(trained, tmp_path, capsys):
+    np.save(tmp_path / "x.npy", load("digits")["test"].inputs[:5])
+    bare = shutil.copytree(trained, tmp_path / "bare")
+    shutil.rmtree(bare / "predictions", ignore_errors=True)
+    assert command(["predict", str(bare), str(tmp_path / "x.npy")]) == 0
+    shown = capsys.readouterr()
+    rows = list(csv.DictReader(shown.out.splitlines()))
+    assert [row["input"] for row in rows] == [f"{tmp_path / 'x.npy'}:{i}" for i in range(5)]
+    assert {row["typicality"] for row in rows} == {""}
+    assert f"varclass evaluate {bare}" in shown.err
+    assert command(["evaluate", str(bare)]) == 0
+    capsys.readouterr()
+    assert command(["predict", str(bare), str(tmp_path / "x.npy"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["predicted"] for row in found] == [row["class"] for row in rows]
+    assert all(0 < row["typicality"] <= 1 and isinstance(row["conformal_set"], list) for row in found)
+
+
+def test_predict_says_what_it_cannot_read(trained, tmp_path, capsys):
+    (tmp_path / "x.txt").write_text("a text")
+    assert command(["predict", str(trained), str(tmp_path / "x.txt")]) == 2
+    assert "expected images, .npy or .npz" in capsys.readouterr().err

@@ -87,9 +87,27 @@ def test_mistakes_are_one_line(call, runs_dir, tmp_path):
     assert "--sort must name one of id, status" in call("runs", "--sort", "speed", "--runs-dir", runs_dir).error
     broken = shutil.copytree(next(runs_dir.glob("*-gm-*")), tmp_path / "broken")
     (broken / "record.json").write_text("{")
-    assert f"{broken / 'record.json'}: expected JSON" in call("runs", "--runs-dir", tmp_path).error
+    assert f"{broken / 'record.json'}: expected JSON" in call("runs", "broken", "--runs-dir", tmp_path).error
 
 
 def test_no_runs_is_no_error(call, tmp_path):
     assert call("runs", "--runs-dir", tmp_path / "none").stdout.startswith(f"no runs in {tmp_path / 'none'}: ")
     assert json.loads(call("runs", "--runs-dir", tmp_path, "--json").stdout) == []
+
+
+def test_a_killed_run_is_not_running_and_one_that_trains_is(call, runs_dir, tmp_path):
+    source = next(path for path in runs_dir.iterdir() if Run(path).finished)
+    run = Run(shutil.copytree(source, tmp_path / source.name))
+    run.update(status="running")
+    with run.locked():
+        assert run.status == "running"
+    listed = json.loads(call("runs", "--runs-dir", tmp_path, "--json").stdout)
+    assert [row["status"] for row in listed] == ["stopped"]
+
+
+def test_a_damaged_record_does_not_hide_the_other_runs(call, runs_dir, tmp_path):
+    source = next(path for path in runs_dir.iterdir() if Run(path).finished)
+    shutil.copytree(source, tmp_path / "good")
+    (shutil.copytree(source, tmp_path / "bad") / "record.json").write_text("{")
+    listed = json.loads(call("runs", "--runs-dir", tmp_path, "--json").stdout)
+    assert [(row["id"], row["status"]) for row in listed] == [("bad", "damaged"), ("good", "finished")]

@@ -199,3 +199,16 @@ def test_the_view_shows_latents_and_priors_in_one_plane(evaluated, measured):
     assert all(mistake["label"] != mistake["predicted"] for mistake in view["mistakes"])
     assert {str(i) for i in view["index"]} <= set(view["samples"])
     assert view["samples"]["0"].startswith("data:image/png;base64,")
+
+
+def test_what_was_measured_is_not_measured_again_unless_asked(run, monkeypatch):
+    first = evaluate(run, ["clean"], again=False)
+    calls = []
+    monkeypatch.setitem(SUITES, "clean", lambda subject: calls.append(subject) or iter(first))
+    assert plain([vars(row) for row in evaluate(run, ["clean"], again=False)]) == plain([vars(row) for row in first])
+    assert not calls
+    evaluate(run, ["clean"], Options(alpha=0.2), again=False)  # another option is another measurement
+    evaluate(run, ["clean"])
+    run.update(sha256="other weights")
+    evaluate(run, ["clean"], again=False)
+    assert len(calls) == 3

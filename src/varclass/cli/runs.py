@@ -60,12 +60,15 @@ def runs(
 
 
 def _row(run: Run) -> dict[str, Any]:
-    record, spec = run.record, run.spec
+    try:
+        record, spec, status = run.record, run.spec, run.status
+    except (ValueError, KeyError):  # one damaged run does not hide the others
+        return dict.fromkeys(COLUMNS) | {"id": run.path.name, "path": str(run.path), "status": "damaged"}
     score = record.get("validation") or {}
     return {
         "id": run.path.name,
         "path": str(run.path),
-        "status": record["status"],
+        "status": status,
         "data": spec.data.name,
         "encoder": spec.encoder.name,
         "objective": spec.head.objective,
@@ -82,7 +85,7 @@ def _show(run: Run, as_json: bool) -> None:
         typer.echo(json.dumps({"path": str(run.path), **run.record, "history": run.history.rows()}, indent=1))
         return
     record = run.record
-    typer.echo(f"{run.path}\n{record['status']}, {record['seconds']:.1f} s, {record['samples']['train']} training samples\n")
+    typer.echo(f"{run.path}\n{run.status}, {record['seconds']:.1f} s, {record['samples']['train']} training samples\n")
     typer.echo((run.path / "spec.toml").read_text())
     scores = [row for row in run.history.rows() if "validation" in row]
     if scores:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -12,7 +15,7 @@ from varclass.evaluation.adversarial import adversarial
 from varclass.evaluation.clean import clean
 from varclass.evaluation.latents import latents
 from varclass.evaluation.outliers import ood
-from varclass.evaluation.scorebook import Row, write_rows
+from varclass.evaluation.scorebook import Row, read_rows, read_stamps, write_rows
 from varclass.evaluation.shift import shift
 from varclass.evaluation.subject import Options, Subject
 from varclass.evaluation.view import write_view
@@ -33,23 +36,36 @@ def evaluate(
     suites: Iterable[str] = ("clean",),
     options: Options | None = None,
     watch: Callable[[Row], None] = lambda row: None,
+    *,
+    again: bool = True,
 ) -> list[Row]:
     """Run suites on a trained run and write its scores.json; `watch` is told of each row as it comes.
 
-    A suite's rows are written when all of it is done, in the place of its earlier ones; other suites' are kept.
+    A suite's rows are written when all of it is done, in the place of its earlier ones; other suites' are kept. Without
+    `again`, a suite that was measured on these weights with these options is left as it is.
     """
     subject = Subject(run if isinstance(run, Run) else Run.open(run), options or Options())
     chosen = list(dict.fromkeys(suites))
     for name in chosen:
         check_choice("suite", name, SUITES)
-    found = []
+    found, stamp = [], stamp_of(subject)
     for name in chosen:
+        if not again and read_stamps(subject.run).get(name) == stamp:
+            found += [row for row in read_rows(subject.run) if row.suite == name]
+            continue
         rows = []
         for row in SUITES[name](subject):
             rows.append(row)
             watch(row)
-        write_rows(subject.run, name, rows, provenance(torch.device(subject.options.device)))
         if name == "latents":
             write_view(subject)
+        write_rows(subject.run, name, rows, stamp, provenance(torch.device(subject.options.device)))
         found += rows
     return found
+
+
+def stamp_of(subject: Subject) -> str:
+    """A digest of the weights and of every option that a score can depend on."""
+    options = asdict(subject.options) | {"data_root": None, "device": None}
+    held = json.dumps([subject.run.record.get("sha256"), options], sort_keys=True)
+    return hashlib.sha256(held.encode()).hexdigest()[:16]

@@ -45,13 +45,18 @@ def read_rows(run: Run) -> list[Row]:
         raise ValueError(f"{path}: expected the scores of a run; got {error!r}: evaluate it again") from None
 
 
-def write_rows(run: Run, suite: str, rows: list[Row], provenance: dict[str, Any]) -> None:
-    """Put the rows of one suite in the place of its earlier ones."""
+def write_rows(run: Run, suite: str, rows: list[Row], stamp: str, provenance: dict[str, Any]) -> None:
+    """Put the rows of one suite in the place of its earlier ones; `stamp` says of which model and options they are."""
     kept = [row for row in read_rows(run) if row.suite != suite]
-    spec = run.spec
+    spec, stamps = run.spec, read_stamps(run) | {suite: stamp}
     about = {"data": spec.data.name, "encoder": spec.encoder.name, "objective": spec.head.objective, "seed": spec.seed}
-    held = {"format": FORMAT, "run": run.path.name, **about, "provenance": provenance}
+    held = {"format": FORMAT, "run": run.path.name, **about, "provenance": provenance, "stamps": stamps}
     write_json(_path(run), held | {"rows": [plain(asdict(row)) for row in kept + rows]})
+
+
+def read_stamps(run: Run) -> dict[str, str]:
+    """The stamp of every suite that was measured."""
+    return dict(json.loads(_path(run).read_text()).get("stamps", {})) if _path(run).exists() else {}
 
 
 def _path(run: Run) -> Path:

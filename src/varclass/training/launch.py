@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from varclass.core.options import check_positive
 from varclass.training.batches import Share
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ class Launch:
     compile: bool | None = None  # None: on a GPU, for runs long enough to earn it back
     deterministic: bool = True  # the same numbers again on the same machine; off, a GPU may be faster
     checkpoint_seconds: float = 30.0  # at least so long between two checkpoints; 0 saves every step
+
+    def __post_init__(self) -> None:
+        check_positive("checkpoint_seconds", self.checkpoint_seconds, zero=True)
 
 
 def make_accelerator(device: str | None) -> Accelerator:

@@ -126,6 +126,18 @@ class Run:
                 raise ValueError(f"{self.path} is being trained by another process") from None
             yield
 
+    @property
+    def status(self) -> str:
+        """What the record says, except that a run nobody is training is not running: it was killed."""
+        status = str(self.record["status"])
+        if status == RUNNING and (self.path / "lock").exists():
+            try:
+                with self.locked():
+                    return STOPPED
+            except ValueError:
+                return RUNNING
+        return status
+
 
 def list_runs(folder: Path) -> list[Run]:
     """Every run in a folder, by name."""
