@@ -73,6 +73,17 @@ def test_float32_is_within_a_thousandth_of_a_nat_when_learned_means_have_drifted
     assert float((prior.log_prob(z).detach().double() - in_float64(prior, z)).abs().max()) < 1e-3
 
 
+@every_covariance
+def test_float32_keeps_its_digits_when_the_origin_is_far_from_where_the_means_have_come_to_be(covariance):
+    prior = make(covariance, center=0.0, distance=4 * SIGMA)
+    away = torch.full((D,), 10 / math.sqrt(D))  # a thousand sigma
+    with torch.no_grad():
+        prior.offset.add_(SIGMA * away * torch.exp(-prior.log_sigma()))  # in units of sigma before the factor
+        prior.origin.sub_(away)
+    z = latents(prior, noise=SIGMA)
+    assert float((prior.log_prob(z).detach().double() - in_float64(prior, z)).abs().max()) < 1e-2  # several nats without centring
+
+
 @pytest.mark.parametrize("covariance", ["diagonal", "isotropic", "shared", "unit"])
 def test_the_naive_expansion_fails_where_the_head_does_not(covariance):
     prior = make(covariance, center=100.0, distance=4 * SIGMA)
