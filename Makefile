@@ -2,9 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench mutants clean
+.PHONY: demo digits test check bench mutants clean
 
-demo: .venv/ready  ## train softmax, CE, GM and VC on scikit-learn's digits: a table and a picture
+demo: .venv/ready  ## CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
+	$(BIN)/varclass compare digits --seeds 3 --suite clean,shift,ood,adversarial,latents --ood noise --samples 200 \
+		--severities 1,3,5 --epsilons 0.02,0.05,0.1,0.2 --runs-dir demo/runs --output demo/report.html
+
+digits: .venv/ready  ## the heads by hand in a plain loop, softmax beside them: a table and a picture
 	$(BIN)/python examples/digits.py
 
 test: .venv/ready  ## everything that must hold

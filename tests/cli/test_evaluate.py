@@ -87,3 +87,25 @@ def test_predict_says_what_it_cannot_read(trained, tmp_path, capsys):
     (tmp_path / "x.txt").write_text("a text")
     assert command(["predict", str(trained), str(tmp_path / "x.txt")]) == 2
     assert "expected images, .npy or .npz" in capsys.readouterr().err
+
+
+def test_compare_trains_evaluates_and_ends_with_the_path_of_a_page_and_goes_on_from_what_is_there(tmp_path, capsys):
+    flags = ["--objectives", "ce,vc", "--seeds", "2", "--encoder", "mlp", "--epochs", "1", "--suite", "clean"]
+    where = ["--runs-dir", str(tmp_path / "runs"), "-o", str(tmp_path / "page.html"), "--device", "cpu"]
+    assert command(["compare", "digits", *flags, *where]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-1] == str(tmp_path / "page.html")
+    assert "[4/4] vc, seed 1" in shown.err
+    assert "VC against CE" in (tmp_path / "page.html").read_text()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*")}
+    assert len(list((tmp_path / "runs").iterdir())) == 4
+    assert command(["compare", "digits", *flags, *where]) == 0
+    assert {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "runs").glob("*/*") if path.is_file()
+    }.items() <= before.items()
+
+
+def test_compare_says_what_it_lacks(tmp_path, capsys):
+    assert command(["compare"]) == 2
+    assert command(["compare", "digits", "--objectives", "", "--runs-dir", str(tmp_path)]) == 2
+    assert "objectives must be some different values" in capsys.readouterr().err

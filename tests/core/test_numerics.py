@@ -81,7 +81,9 @@ def test_float32_keeps_its_digits_when_the_origin_is_far_from_where_the_means_ha
         prior.offset.add_(SIGMA * away * torch.exp(-prior.log_sigma()))  # in units of sigma before the factor
         prior.origin.sub_(away)
     z = latents(prior, noise=SIGMA)
-    assert float((prior.log_prob(z).detach().double() - in_float64(prior, z)).abs().max()) < 1e-2  # several nats without centring
+    assert (
+        float((prior.log_prob(z).detach().double() - in_float64(prior, z)).abs().max()) < 1e-2
+    )  # several nats without centring
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "isotropic", "shared", "unit"])

@@ -11,7 +11,7 @@ from varclass.data import load
 from varclass.evaluation.evaluate import SUITES, evaluate
 from varclass.evaluation.predicting import Predictor, dropout_on
 from varclass.evaluation.scorebook import Row, plain, read_rows
-from varclass.evaluation.subject import Options, Subject, as_task
+from varclass.evaluation.subject import Options, Subject, as_task, noise
 from varclass.metrics.predictions import Predictions
 from varclass.metrics.scaling import TemperatureScaling
 from varclass.metrics.summary import score
@@ -121,6 +121,17 @@ def test_outliers_are_told_apart_by_every_score(run, tmp_path):
         assert row.n == 680
         assert row.scores["auroc"] > 0.6
         assert {"histograms", "roc"} == set(row.curves)
+
+
+def test_noise_is_an_outlier_that_needs_no_data_and_repeats(run):
+    rows = evaluate(run, ["ood"], Options(outliers=("noise",)))
+    assert {row.scores["n_out"] for row in rows} == {600}
+    assert plain([row.scores for row in evaluate(run, ["ood"], Options(outliers=("noise",)))]) == plain(
+        [r.scores for r in rows]
+    )
+    assert picked(rows, score="max_probability").scores["auroc"] > 0.5
+    with pytest.raises(ValueError, match="name a data set"):
+        noise(Task("text", (4,), ("a", "b")), 3, 0)
 
 
 def test_monte_carlo_dropout_averages_masks_and_leaves_the_model_in_eval_mode(run):

@@ -18,6 +18,8 @@ from varclass.metrics.predictions import Predictions
 from varclass.training.runs import Run
 from varclass.training.task import Task, prepare
 
+NOISE = "noise"
+
 
 @dataclass(frozen=True)
 class Options:
@@ -93,7 +95,9 @@ class Subject:
         return None if self.validation is None else self.keep("validation", self.predictor.predict(self.validation))
 
     def outliers(self, name: str) -> Split:
-        """The test split of another data set, its images scaled to this task's shape."""
+        """The test split of another data set, its images scaled to this task's shape; or uniform noise, by that name."""
+        if name == NOISE:
+            return noise(self.task, len(self.test), self.seed)
         split = self._load(name, "test")
         if split.kind != self.task.kind:
             raise ValueError(f"{name} holds inputs of kind {split.kind}; {self.run.path.name} takes {self.task.kind}")
@@ -114,6 +118,15 @@ class Subject:
         if split not in held:
             raise ValueError(f"{name} has no {split} split; it has {', '.join(held)}")
         return held[split]
+
+
+def noise(task: Task, count: int, seed: int) -> Split:
+    """Images whose every pixel is uniform: outliers that need no data."""
+    if task.kind != "image":
+        raise ValueError(f"outliers called {NOISE!r} are images; the task takes {task.kind}: name a data set")
+    channels, height, width = task.shape
+    pixels = np.random.default_rng(seed).integers(256, size=(count, height, width, channels), dtype=np.uint8)
+    return Split("image", pixels, np.full(count, -1), task.classes)
 
 
 def as_task(split: Split, task: Task) -> Split:
