@@ -109,3 +109,15 @@ def test_compare_says_what_it_lacks(tmp_path, capsys):
     assert command(["compare"]) == 2
     assert command(["compare", "digits", "--objectives", "", "--runs-dir", str(tmp_path)]) == 2
     assert "objectives must be some different values" in capsys.readouterr().err
+
+
+def test_an_ensemble_of_runs_is_the_average_of_their_predictions(trained, tmp_path, capsys):
+    other = shutil.copytree(trained, tmp_path / "other")
+    assert command(["evaluate", str(trained), str(other), "--ensemble", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    alone = next(row for row in rows if row["method"] == "raw")
+    (together,) = [row for row in rows if row["method"] == "ensemble"]
+    assert together["n"] == alone["n"] == 600
+    assert together["scores"]["nll"] == pytest.approx(alone["scores"]["nll"], rel=1e-6)  # of twice the same model
+    assert command(["evaluate", str(trained), "--ensemble"]) == 2
+    assert "at least two members" in capsys.readouterr().err

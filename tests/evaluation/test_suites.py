@@ -11,7 +11,7 @@ from varclass.data import load
 from varclass.evaluation.evaluate import SUITES, evaluate
 from varclass.evaluation.predicting import Predictor, dropout_on
 from varclass.evaluation.scorebook import Row, plain, read_rows
-from varclass.evaluation.subject import Options, Subject, as_task, noise
+from varclass.evaluation.subject import Options, Subject, as_task, noise, some_of
 from varclass.metrics.predictions import Predictions
 from varclass.metrics.scaling import TemperatureScaling
 from varclass.metrics.summary import score
@@ -223,3 +223,27 @@ def test_what_was_measured_is_not_measured_again_unless_asked(run, monkeypatch):
     run.update(sha256="other weights")
     evaluate(run, ["clean"], again=False)
     assert len(calls) == 3
+
+
+def test_published_corruptions_are_read_in_either_layout(run, tmp_path, monkeypatch):
+    digits, calls = load("digits")["test"], []
+
+    def reader(layout):
+        return lambda folder, name, severity, *rest: calls.append((layout, name, severity)) or digits
+
+    monkeypatch.setattr("varclass.data.corruptions.read_cifar_c", reader("arrays"))
+    monkeypatch.setattr("varclass.data.corruptions.read_tiny_imagenet_c", reader("folders"))
+    options = Options(corrupted=str(tmp_path), corruptions=("fog",), severities=(2,), samples=30)
+    rows = evaluate(run, ["shift"], options)
+    (tmp_path / "fog").mkdir()
+    evaluate(run, ["shift"], options)
+    assert calls == [("arrays", "fog", 2), ("folders", "fog", 2)]
+    assert {(row.n, row.condition["published"]) for row in rows} == {(30, True)}
+
+
+def test_some_samples_are_stratified_whatever_the_order_of_the_split():
+    digits = load("digits")["test"]
+    ordered = digits.take(np.argsort(digits.labels, kind="stable"))
+    assert set(np.bincount(some_of(ordered, 60).labels)) <= {5, 6, 7}
+    assert some_of(ordered, None) is some_of(ordered, 600) is ordered
+    assert len(some_of(ordered, 0)) == 0

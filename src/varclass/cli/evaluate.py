@@ -37,6 +37,7 @@ def evaluate(
     training_loss: Annotated[bool, typer.Option("--training-loss", help="Attack the whole training loss too.")] = False,
     samples: Annotated[int | None, typer.Option("--samples", help="Test samples of the shift and adversarial suites; all.")] = None,
     mc_dropout: Annotated[int, typer.Option("--mc-dropout", help="Passes of Monte-Carlo dropout; 0 for none.")] = 0,
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Score the average of all these runs' test predictions too.")] = False,
     alpha: Annotated[float, typer.Option("--alpha", help="What conformal sets may miss.")] = 0.1,
     data_root: Annotated[Path | None, typer.Option("--data-root", help="Where data sets lie.")] = None,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1.")] = "cpu",
@@ -45,6 +46,7 @@ def evaluate(
     """Score trained runs: accuracy, calibration, shift, outliers, attacks, latents. Predictions keep the log joint."""
     from varclass.cli.progress import quiet_libraries  # noqa: PLC0415
     from varclass.cli.table import print_table  # noqa: PLC0415
+    from varclass.evaluation.clean import average_runs  # noqa: PLC0415
     from varclass.evaluation.evaluate import evaluate as measure  # noqa: PLC0415
     from varclass.evaluation.scorebook import plain  # noqa: PLC0415
     from varclass.evaluation.subject import Options  # noqa: PLC0415
@@ -71,6 +73,12 @@ def evaluate(
         ]
         typer.echo(str(run))
         print_table(("suite", "method", "condition", "n", *shown), cells, numbers=("n", *shown))
+    if ensemble:
+        row = average_runs(runs)
+        printed.append({"run": "ensemble", **plain(asdict(row))})
+        if not as_json:
+            shown = [name for name in SHOWN if name in row.scores]
+            typer.echo(f"ensemble of {len(runs)} runs, n = {row.n}: " + ", ".join(f"{k} {_cell(row.scores[k])}" for k in shown))
     if as_json:
         typer.echo(json.dumps(printed, indent=1))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from varclass.evaluation.scorebook import Row
 from varclass.evaluation.subject import Subject
 from varclass.metrics.calibration import reliability
 from varclass.metrics.conformal import fit_conformal, set_summary
+from varclass.metrics.ensemble import ensemble
 from varclass.metrics.label_shift import label_shift
 from varclass.metrics.predictions import Predictions
 from varclass.metrics.scaling import TemperatureScaling, VectorScaling
@@ -93,3 +95,15 @@ def shifted_labels(subject: Subject) -> Row:
     return Row(
         "clean", "label-prior", condition, int(found.pop("n")), found, {"estimated_prior": estimated, "true_prior": true}
     )
+
+
+def average_runs(runs: Sequence[str | Path]) -> Row:
+    """A deep ensemble: the average of several evaluated runs' test predictions."""
+    files = [Path(run) / "predictions" / "test.npz" for run in runs]
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise ValueError(
+            f"{missing[0]}: expected test predictions; there are none: varclass evaluate {missing[0].parent.parent}"
+        )
+    predictions = ensemble([Predictions.load(file) for file in files])
+    return scored("clean", "ensemble", {"split": "test", "runs": [str(run) for run in runs]}, predictions)

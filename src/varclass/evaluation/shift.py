@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
 
+from varclass.data.root import data_root
 from varclass.data.split import Split
 from varclass.evaluation.clean import RAW, TEMPERATURE, repairs, scored
 from varclass.evaluation.scorebook import Row
-from varclass.evaluation.subject import Subject
+from varclass.evaluation.subject import Subject, some_of
 
 
 def shift(subject: Subject) -> Iterator[Row]:
@@ -35,12 +37,21 @@ def shift(subject: Subject) -> Iterator[Row]:
 
 def corrupted(subject: Subject, name: str, severity: int) -> Split:
     """The test samples at one type and severity: generated, or the published ones where a folder of them was given."""
-    from varclass.data.corruptions import corrupt, read_cifar_c  # noqa: PLC0415
+    from varclass.data.corruptions import corrupt  # noqa: PLC0415
 
-    split = subject.some
     if subject.options.corrupted:
-        published = read_cifar_c(subject.options.corrupted, name, severity, split.classes)
-        return published.take(np.arange(min(len(split), len(published))))
+        return some_of(published(subject, Path(subject.options.corrupted), name, severity), subject.options.samples)
+    split = subject.some
     images = torch.from_numpy(np.ascontiguousarray(np.asarray(split.inputs))).permute(0, 3, 1, 2)
     made = corrupt(images.to(subject.options.device), name, severity, seed=subject.seed).cpu()
     return replace(split, inputs=made.permute(0, 2, 3, 1).contiguous().numpy())
+
+
+def published(subject: Subject, folder: Path, name: str, severity: int) -> Split:
+    """From a folder of CIFAR-10-C or -100-C arrays, or one of Tiny-ImageNet-C's folders."""
+    from varclass.data.corruptions import read_cifar_c, read_tiny_imagenet_c  # noqa: PLC0415
+
+    if not (folder / name).is_dir():
+        return read_cifar_c(folder, name, severity, subject.task.classes)
+    wnids = data_root(subject.options.data_root) / "tiny-imagenet-200" / "wnids.txt"  # the order of its classes
+    return read_tiny_imagenet_c(folder, name, severity, wnids, subject.task.classes)

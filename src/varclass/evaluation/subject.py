@@ -12,6 +12,7 @@ import torch
 from varclass.classifier import Classifier
 from varclass.data.catalogue import CATALOGUE
 from varclass.data.loading import load
+from varclass.data.sampling import subset
 from varclass.data.split import Split
 from varclass.evaluation.predicting import Predictor
 from varclass.metrics.predictions import Predictions
@@ -30,7 +31,7 @@ class Options:
     corruptions: tuple[str, ...] = ()  # the 15 standard types, if none is named
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
     corrupted: str | None = None  # folder of the published CIFAR-C arrays, instead of generated ones
-    samples: int | None = None  # test samples of the shift and adversarial suites, the first ones; all if None
+    samples: int | None = None  # test samples of the shift and adversarial suites, stratified; all if None
     outliers: tuple[str, ...] = ()  # data sets that belong to none of the classes
     epsilons: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2)
     pgd_steps: int = 20
@@ -83,8 +84,7 @@ class Subject:
     @cached_property
     def some(self) -> Split:
         """The test samples of the costly suites."""
-        limit = self.options.samples
-        return self.test if limit is None else self.test.take(np.arange(min(limit, len(self.test))))
+        return some_of(self.test, self.options.samples)
 
     @cached_property
     def test_predictions(self) -> Predictions:
@@ -118,6 +118,13 @@ class Subject:
         if split not in held:
             raise ValueError(f"{name} has no {split} split; it has {', '.join(held)}")
         return held[split]
+
+
+def some_of(split: Split, count: int | None) -> Split:
+    """A stratified part of a split, the same for every run; a split may be in the order of its classes."""
+    if count is None or count >= len(split):
+        return split
+    return subset(split, count) if count else split.take(np.arange(0))
 
 
 def noise(task: Task, count: int, seed: int) -> Split:

@@ -4,6 +4,7 @@ from varclass.metrics.calibration import Reliability, adaptive_ece, classwise_ec
 from varclass.metrics.conformal import Conformal, fit_conformal, set_summary
 from varclass.metrics.curves import Histograms, Roc, histograms, roc_curve
 from varclass.metrics.detection import aupr, auroc, detection_scores, fpr_at_tpr, mahalanobis, separation
+from varclass.metrics.ensemble import ensemble
 from varclass.metrics.intervals import Interval, bootstrap, over_seeds, paired_difference, wilson
 from varclass.metrics.label_shift import estimate_label_prior, label_shift, replace_label_prior
 from varclass.metrics.latents import Moments, gaussian_kl, moments, typicality
@@ -47,6 +48,7 @@ __all__ = [
     "detection_scores",
     "e_aurc",
     "ece",
+    "ensemble",
     "estimate_label_prior",
     "fit_conformal",
     "fpr_at_tpr",

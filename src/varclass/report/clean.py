@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from varclass.report.axes import linear
+from varclass.report.ensembles import ensembles
 from varclass.report.figure import Sheet, columns_for, figure, section
 from varclass.report.groups import Group, holding
 from varclass.report.markup import Markup
@@ -37,6 +38,7 @@ def clean(groups: Sequence[Group]) -> Markup | None:
     return section(
         "Clean test split",
         score_table("Scores", ("model", "method"), lines, SCORES, caption),
+        ensembles([group for _, group in held]),
         reliability(held),
         conformal([group for _, group in held]),
         label_shift([group for _, group in held]),
