@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--commit", help="of the code that runs, where there is no checkout to ask")
     options = parser.parse_args()
     device = torch.device(options.device)
-    source = provenance(device) | {"commit": options.commit or commit()}
+    source = provenance(device, options.seconds) | {"commit": options.commit or commit()}
     torch.manual_seed(0)
     random.seed(0)
     rows: list[dict[str, Any]] = []
@@ -230,11 +230,11 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def provenance(device: torch.device) -> dict[str, Any]:
+def provenance(device: torch.device, seconds: float) -> dict[str, Any]:
     """Where the numbers come from."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU"
     return {
-        "command": f"python benchmarks/head.py --device {device.type}",
+        "command": f"python benchmarks/head.py --device {device.type} --seconds {seconds:g}",
         "device": name,
         "threads": torch.get_num_threads(),
         "versions": {"varclass": __version__, "torch": torch.__version__, "python": platform.python_version()},
