@@ -244,3 +244,13 @@ def test_help_has_an_example_and_an_unknown_verb_is_an_error(call):
     assert {"fit", "runs", "data"} <= set(call("--help").stdout.split())
     assert call("fit").code == 2
     assert call("fitt").error.startswith("No such command 'fitt'.")
+
+
+def test_too_few_samples_to_hold_some_out_says_what_to_do_and_leaves_no_run(call, tmp_path):
+    x, y = np.zeros((2, 4), dtype=np.float32), np.arange(2)
+    np.savez(tmp_path / "two.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    result = call("fit", tmp_path / "two.npz", "--runs-dir", tmp_path / "runs", "--epochs", "1")
+    assert "--validation 0 trains on all of them" in result.error
+    assert not (tmp_path / "runs").exists()
+    assert call("fit", tmp_path / "two.npz", "--runs-dir", tmp_path / "runs", "--epochs", "1", "--validation", "0").code == 0
+    assert [path.name.split("-")[0] for path in (tmp_path / "runs").iterdir()] == ["two"]

@@ -128,7 +128,7 @@ class VariationalHead(nn.Module):
         with torch.autocast(flat.device.type, enabled=False):
             latents = self.posterior.draws(flat, self.projection(flat), self.draws)
             found = [self.log_joint(self.class_prior.support(z)) for z in latents]
-            out = found[0] if len(found) == 1 else _average_prediction(found)
+            out = found[0] if len(found) == 1 else average_prediction(found)
         return out.reshape(*features.shape[:-1], self.num_classes)
 
     def log_posterior(self, features: Tensor) -> Tensor:
@@ -346,7 +346,7 @@ class VariationalHead(nn.Module):
         return kind.with_beta(1 / self.latent_dim if chosen == presets.PER_DIMENSION else chosen)
 
 
-def _average_prediction(log_joints: list[Tensor]) -> Tensor:
+def average_prediction(log_joints: list[Tensor]) -> Tensor:
     """log mean p(y|z) + log mean p(z) over draws of z."""
     log_joint = torch.stack(log_joints)
     log_posterior, log_evidence = torch.log_softmax(log_joint, dim=-1), torch.logsumexp(log_joint, dim=-1, keepdim=True)

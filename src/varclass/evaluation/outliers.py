@@ -23,7 +23,7 @@ def ood(subject: Subject) -> Iterator[Row]:
         raise ValueError("the ood suite needs data sets that belong to none of the classes; got none: --ood svhn,cifar100")
     inside = scores_of(subject, subject.test, "test")
     for name in subject.options.outliers:
-        split = subject._load(subject.run.spec.data.name, SELF) if name == SELF else subject.outliers(name)
+        split = subject.own(SELF) if name == SELF else subject.outliers(name)
         outside = scores_of(subject, split, f"ood-{name.replace('/', '_')}")
         for score, values in inside.items():
             found = separation(values, outside[score])

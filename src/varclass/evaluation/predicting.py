@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from varclass.classifier import Classifier
-from varclass.core.head import _average_prediction
+from varclass.core.head import average_prediction
 from varclass.data.split import Split
 from varclass.metrics.predictions import Predictions
 from varclass.training.batches import Source
@@ -57,7 +57,7 @@ class Predictor:
             return self.model(x)
         torch.manual_seed(self.seed)
         with dropout_on(self.model):
-            return _average_prediction([self.model(x) for _ in range(self.passes)])
+            return average_prediction([self.model(x) for _ in range(self.passes)])
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class Subject:
 
     @cached_property
     def test(self) -> Split:
-        return self._load(self.run.spec.data.name, "test")
+        return self.own("test")
 
     @cached_property
     def validation(self) -> Split | None:
@@ -93,6 +93,10 @@ class Subject:
     @cached_property
     def validation_predictions(self) -> Predictions | None:
         return None if self.validation is None else self.keep("validation", self.predictor.predict(self.validation))
+
+    def own(self, split: str) -> Split:
+        """A split of the data the run was trained on."""
+        return self._load(self.run.spec.data.name, split)
 
     def outliers(self, name: str) -> Split:
         """The test split of another data set, its images scaled to this task's shape; or uniform noise, by that name."""

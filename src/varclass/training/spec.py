@@ -100,7 +100,7 @@ class RunSpec:
     def id(self) -> str:
         """What it is, readably, and a digest of every setting."""
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
-        data = Path(self.data.name).stem if "/" in self.data.name or "\\" in self.data.name else self.data.name
+        data = Path(self.data.name).stem or "data"
         named = (data, (self.encoder.name or "encoder").rpartition(":")[2], self.head.objective or "head", f"s{self.seed}")
         return "-".join("".join(c if c.isalnum() or c in "._-" else "_" for c in part) for part in (*named, digest))
 

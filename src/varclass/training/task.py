@@ -61,6 +61,11 @@ def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
     if data.validation == 0:
         validation = None
     elif validation is None:
+        if not 0 < round(data.validation * len(train)) < len(train):
+            raise ValueError(
+                f"{data.name}: expected samples enough to hold out a share of {data.validation:g} for validation; "
+                f"got {len(train)}: --validation 0 trains on all of them"
+            )
         train, validation = carve(train, data.validation, seed)
     return TrainingData(task_of(train, data.length), train, validation, fingerprint(train))
 
