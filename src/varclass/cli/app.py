@@ -46,6 +46,7 @@ def run(arguments: list[str] | None = None) -> int:
     except (ValueError, TypeError, OSError, ImportError) as error:
         return _fail(error, str(error))
     except KeyboardInterrupt:
+        print("stopped: what was finished is kept", file=sys.stderr)
         return 130
     except Exception as error:
         if not hasattr(error, "format_message"):  # what typer, or click below older ones, raises for wrong usage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,7 +84,7 @@ def compare(
             began=began,
         )
     except Interrupted as interrupted:
-        typer.echo(f"stopped and saved: the same command goes on ({' '.join(sys.argv[:1])} compare ...)", err=True)
+        typer.echo("stopped and saved: the same command goes on where it was", err=True)
         return interrupted.exit_code
     typer.echo(str(report([run.path for run in runs], output)))
     return 0
