@@ -32,6 +32,12 @@ class Process:
     def send(self, signum: int) -> None:
         os.kill(self.pid, signum)
 
+    def frozen(self) -> bool:
+        """Whether it has stopped, as `freeze_at` makes it, and waits for SIGCONT."""
+        state = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        assert state != "Z", "it ended before it stopped"
+        return state == "T"
+
     @property
     def stdout(self) -> str:
         return (self.folder / "stdout").read_text()

@@ -18,10 +18,10 @@ LONGEST = 90  # seconds; a command that hangs is killed then
 CHANGES = ("os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
 
 
-def die_at(count, watched, seconds=None):
+def die_at(count, watched, seconds=0):
     """Have this process killed before the `count`-th operation, from 1, on files whose path begins with `watched`.
 
-    Or so many seconds after it, wherever it is by then.
+    Or so many seconds after it, wherever it is by then; it may have ended.
     """
     left = count
 
@@ -31,16 +31,29 @@ def die_at(count, watched, seconds=None):
             path = str(arguments[0])  # rmtree calls what it removes by its name alone
             if path.startswith(watched) or (watched.endswith("/") and event in CHANGES and "/" not in path):
                 left -= 1
-                if left == 0 and seconds is None:
-                    die()
+                if left == 0 and seconds:
+                    threading.Timer(seconds, send_myself, [signal.SIGKILL]).start()
                 elif left == 0:
-                    threading.Timer(seconds, die).start()
+                    send_myself(signal.SIGKILL)
 
     sys.addaudithook(see)
 
 
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
+def freeze_at(name):
+    """Have this process stop before it first opens a file of this name, until it is sent SIGCONT."""
+    frozen = False
+
+    def see(event, arguments):
+        nonlocal frozen
+        if event == "open" and not frozen and os.path.basename(str(arguments[0])) == name:  # noqa: PTH119 (any object)
+            frozen = True
+            send_myself(signal.SIGSTOP)
+
+    sys.addaudithook(see)
+
+
+def send_myself(signum):
+    os.kill(os.getpid(), signum)
 
 
 def command(order):
@@ -54,6 +67,8 @@ def command(order):
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["largest_file"],) * 2)
     if "die_at" in order:
         die_at(*order["die_at"])
+    if "freeze_at" in order:
+        freeze_at(order["freeze_at"])
     sys.argv = ["varclass", *order["arguments"]]
     code = 1
     try:

@@ -80,9 +80,10 @@ def test_draws_of_their_own_would_be_seen(spec, tmp_path, monkeypatch):
 
 def test_two_processes_stop_together_save_and_go_on_alone(commands, tmp_path, the_run, until):
     options = ("--epochs", 30, "--objective", "vc", "--optimizer", "sgd", "--lr", 0.01, "--checkpoint-seconds", 1000)
-    both = commands.fit_by_two(*options, runs_dir=tmp_path)
-    until(lambda: list(tmp_path.glob("*/history.jsonl")))
+    both = commands.fit_by_two(*options, runs_dir=tmp_path, freeze_at="history.jsonl")
+    until(both[0].frozen)
     both[1].send(signal.SIGTERM)  # not the one that writes
+    both[0].send(signal.SIGCONT)
     assert [process.wait() for process in both] == [143, 143], both[0].stderr + both[1].stderr
     run = the_run(tmp_path)
     assert "stopped and saved" in both[0].stderr

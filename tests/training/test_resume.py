@@ -171,9 +171,10 @@ def test_folders_that_cannot_be_written_are_named(commands, tmp_path, killed):
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_step_saves_and_says_how_to_go_on(signum, commands, tmp_path, the_run, until, outcome, long_run):
-    process = commands.fit(*MANY, runs_dir=tmp_path)
-    until(lambda: list(tmp_path.glob("*/history.jsonl")))  # one epoch of 40 is over
+    process = commands.fit(*MANY, runs_dir=tmp_path, freeze_at="history.jsonl")  # one epoch of 40 is over
+    until(process.frozen)
     process.send(signum)
+    process.send(signal.SIGCONT)
     assert process.wait() == 128 + signum, process.stderr
     run = the_run(tmp_path)
     assert process.stderr.splitlines()[-1] == f"note: stopped and saved: go on with varclass fit --resume {run}"
@@ -193,11 +194,12 @@ def long_run(commands, tmp_path_factory, the_run):
 
 
 def test_of_two_processes_on_one_run_the_second_is_refused(commands, tmp_path, the_run, until, outcome, long_run):
-    first = commands.fit(*MANY, runs_dir=tmp_path)
-    until(lambda: list(tmp_path.glob("*/history.jsonl")))
+    first = commands.fit(*MANY, runs_dir=tmp_path, freeze_at="history.jsonl")
+    until(first.frozen)
     second = commands.fit(*MANY, runs_dir=tmp_path)
     assert second.wait() == 2
     assert second.stderr == f"error: {the_run(tmp_path)} is being trained by another process\n"
+    first.send(signal.SIGCONT)
     assert first.wait() == 0, first.stderr
     assert outcome(the_run(tmp_path)) == outcome(long_run)
 
