@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo digits test check bench mutants clean
+.PHONY: demo digits test check bench mutants results clean
 
 demo: .venv/ready  ## CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
 	$(BIN)/varclass compare digits --seeds 3 --suite clean,shift,ood,adversarial,latents --ood noise --samples 200 \
@@ -23,6 +23,9 @@ bench: .venv/ready  ## time and memory of the head and of a training step agains
 
 mutants: .venv/ready  ## break the core in one line at a time; the tests must notice every time
 	$(BIN)/python tests/mutants.py
+
+results: .venv/ready  ## docs/results.md and the README's table from results/paper
+	$(BIN)/python results/render.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

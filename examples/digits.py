@@ -4,8 +4,8 @@
 Five classifiers share the encoder (an MLP to 16 dimensions), the split, the schedule and the seeds:
 
     softmax   nn.Linear + F.cross_entropy
-    softmax*  the same, started where CE starts: the `as_linear()` of a new head, class means four sigma from their center
-    CE        Gaussian class priors, maximum likelihood: the encoder may place latents anywhere the posterior is right
+    softmax*  the same, started where GM and VC start: the `as_linear()` of a new head, means four sigma from their center
+    CE        the head at maximum likelihood, by default a softmax layer: latents may lie anywhere the posterior is right
     GM        CE + log p(z|y): latents are drawn to the modes of their class prior
     VC        CE - beta KL(q(z|y) || p(z|y)): latents are to follow their class prior
 

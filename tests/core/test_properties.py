@@ -370,8 +370,21 @@ def test_calibrate_uses_class_weights_and_ignores_what_is_to_be_ignored():
 @pytest.mark.parametrize(("num_classes", "accuracy"), [(10, 0.99), (100, 0.92)])
 def test_the_default_separation_anticipates_the_accuracy_that_its_documentation_names(num_classes, accuracy):
     torch.manual_seed(0)
-    head, n = VariationalHead(128, num_classes, objective="ce"), 20_000
+    head, n = VariationalHead(128, num_classes, objective="gm"), 20_000
     y = torch.randint(num_classes, (n,))
     with torch.no_grad():
         found = float((head(head.sample(y)).argmax(1) == y).double().mean())
     assert abs(found - accuracy) < 0.005 + 5 * math.sqrt(accuracy * (1 - accuracy) / n)  # named to a whole per cent
+
+
+def test_ce_by_default_is_a_softmax_layer_that_starts_and_decays_as_nn_linear_does():
+    torch.manual_seed(0)
+    head, layer = VariationalHead(256, 10, objective="ce"), torch.nn.Linear(256, 10)
+    features = torch.randn(50, 256)
+    torch.testing.assert_close(head.as_linear()(features).softmax(-1), head(features).softmax(-1))
+    lengths = [float(each.weight.detach().norm(dim=1).mean()) for each in (head.as_linear(), layer)]
+    assert lengths[0] == pytest.approx(lengths[1], rel=0.05)
+    decays = {group["name"]: group["weight_decay"] for group in head.parameter_groups(lr=0.1, weight_decay=5e-4)}
+    assert (decays["theta"], decays["pi"]) == (5e-4, 0)
+    assert VariationalHead(256, 10, objective="ce", means="simplex").class_prior.separation == 4
+    assert VariationalHead(256, 10, objective="ce", covariance="diagonal").class_prior.covariance == "diagonal"

@@ -50,7 +50,8 @@ def test_every_source_has_an_address_and_a_checksum_of_the_right_form(entry):
 
 
 def test_no_two_files_share_a_checksum_or_a_place():
-    sources = [source for entry in CATALOGUE.values() for source in entry.sources]
+    assert CATALOGUE["nli_dev"].sources is CATALOGUE["nli"].sources  # the same downloads, read in another way
+    sources = [source for entry in CATALOGUE.values() if entry.name != "nli_dev" for source in entry.sources]
     checksums = [source.checksum for source in sources if source.checksum]
     assert len(set(checksums)) == len(checksums)
     assert len({source.path for source in sources}) == len(sources)

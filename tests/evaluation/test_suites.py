@@ -6,12 +6,14 @@ import math
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
-from varclass.data import load
+from varclass.data import ImageFiles, Split, load
+from varclass.evaluation import subject as subject_module
 from varclass.evaluation.evaluate import SUITES, evaluate
 from varclass.evaluation.predicting import Predictor, dropout_on
 from varclass.evaluation.scorebook import Row, plain, read_rows
-from varclass.evaluation.subject import Options, Subject, as_task, noise, some_of
+from varclass.evaluation.subject import Options, Subject, as_task, fitted, noise, some_of
 from varclass.metrics.predictions import Predictions
 from varclass.metrics.scaling import TemperatureScaling
 from varclass.metrics.summary import score
@@ -121,6 +123,32 @@ def test_outliers_are_told_apart_by_every_score(run, tmp_path):
         assert row.n == 680
         assert row.scores["auroc"] > 0.6
         assert {"histograms", "roc"} == set(row.curves)
+
+
+def test_outliers_may_have_more_classes_than_the_task_and_some_are_enough(run, tmp_path):
+    images = np.random.default_rng(0).integers(256, size=(80, 8, 8, 1), dtype=np.uint8)
+    labels = np.arange(80) % 40
+    np.savez(tmp_path / "forty.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    everything, some = (
+        evaluate(run, ["ood"], Options(outliers=(str(tmp_path / "forty.npz"),), samples=count)) for count in (None, 50)
+    )
+    assert {(row.n, row.scores["n_out"]) for row in everything} == {(680, 80)}
+    assert {(row.n, row.scores["n_out"]) for row in some} == {(100, 50)}
+    held = Subject(run, Options()).outliers(str(tmp_path / "forty.npz"))
+    assert set(held.labels.tolist()) == {-1}
+
+
+def test_images_left_in_their_files_are_scaled_in_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(subject_module, "BLOCK", 2)
+    pixels = np.random.default_rng(0).integers(256, size=(5, 20, 10, 3), dtype=np.uint8)
+    paths = [tmp_path / f"{number}.png" for number in range(len(pixels))]
+    for path, image in zip(paths, pixels, strict=True):
+        Image.fromarray(image).save(path)
+    labels, task = np.zeros(5, int), Task("image", (3, 8, 8), ("a", "b"))
+    found = [as_task(Split("image", inputs, labels, ("a", "b")), task) for inputs in (ImageFiles(paths, (20, 10), 3), pixels)]
+    assert found[0].inputs.shape == (5, 8, 8, 3)
+    assert np.array_equal(found[0].inputs, found[1].inputs)
+    assert np.array_equal(found[0].inputs, fitted(pixels, task.shape))
 
 
 def test_noise_is_an_outlier_that_needs_no_data_and_repeats(run):

@@ -45,7 +45,7 @@ def freeze_at(name):
 
     def see(event, arguments):
         nonlocal frozen
-        if event == "open" and not frozen and os.path.basename(str(arguments[0])) == name:  # noqa: PTH119 (any object)
+        if event == "open" and not frozen and os.path.basename(str(arguments[0])) == name:
             frozen = True
             send_myself(signal.SIGSTOP)
 

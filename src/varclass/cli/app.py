@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from varclass.cli import compare, data, evaluate, fit, predict, report, runs
+from varclass.cli import compare, data, evaluate, fit, predict, report, reproduce, runs
 
 app = typer.Typer(
     name="varclass",
@@ -23,6 +23,7 @@ app.command("evaluate", epilog=evaluate.EXAMPLES, no_args_is_help=True)(evaluate
 app.command("predict", epilog=predict.EXAMPLES, no_args_is_help=True)(predict.predict)
 app.command("compare", epilog=compare.EXAMPLES, no_args_is_help=True)(compare.compare)
 app.command("report", epilog=report.EXAMPLES, no_args_is_help=True)(report.report)
+app.command("reproduce", epilog=reproduce.EXAMPLES, no_args_is_help=True)(reproduce.reproduce)
 app.command("runs", epilog=runs.EXAMPLES)(runs.runs)
 app.add_typer(data.app, name="data")
 

@@ -29,7 +29,7 @@ def compare(
     ood: Annotated[str, typer.Option("--ood", help="Data sets of outliers, with commas between.")] = "",
     severities: Annotated[str, typer.Option("--severities", help="Of the corruptions.")] = "1,2,3,4,5",
     epsilons: Annotated[str, typer.Option("--epsilons", help="Of the attacks.")] = "0.01,0.02,0.05,0.1,0.2",
-    samples: Annotated[int | None, typer.Option("--samples", help="Test samples of the shift and adversarial suites; all.")] = None,
+    samples: Annotated[int | None, typer.Option("--samples", help="Test samples of the shift, ood and adversarial suites; all.")] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page.")] = Path("report.html"),
     config: Annotated[Path | None, typer.Option("--config", help="A TOML file of settings that all runs share; flags override it.")] = None,
     encoder: Annotated[str | None, typer.Option("--encoder")] = None,

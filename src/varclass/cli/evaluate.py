@@ -35,8 +35,9 @@ def evaluate(
     epsilons: Annotated[str, typer.Option("--epsilons", help="Magnitudes of the attacks, pixels in [0, 1].")] = "0.01,0.02,0.05,0.1,0.2",
     pgd_steps: Annotated[int, typer.Option("--pgd-steps")] = 20,
     training_loss: Annotated[bool, typer.Option("--training-loss", help="Attack the whole training loss too.")] = False,
-    samples: Annotated[int | None, typer.Option("--samples", help="Test samples of the shift and adversarial suites; all.")] = None,
+    samples: Annotated[int | None, typer.Option("--samples", help="Test samples of the shift, ood and adversarial suites; all.")] = None,
     mc_dropout: Annotated[int, typer.Option("--mc-dropout", help="Passes of Monte-Carlo dropout; 0 for none.")] = 0,
+    splits: Annotated[str, typer.Option("--splits", help="Further labelled splits of the run's data, for the natural suite.")] = "",
     ensemble: Annotated[bool, typer.Option("--ensemble", help="Score the average of all these runs' test predictions too.")] = False,
     alpha: Annotated[float, typer.Option("--alpha", help="What conformal sets may miss.")] = 0.1,
     data_root: Annotated[Path | None, typer.Option("--data-root", help="Where data sets lie.")] = None,
@@ -55,7 +56,7 @@ def evaluate(
     quiet_libraries()
     options = Options(
         data_root=data_root, device=check_device(device), corruptions=read_names(corruptions), severities=read_numbers("--severities", severities, int),
-        corrupted=None if corrupted is None else str(corrupted), samples=samples, outliers=read_names(ood),
+        corrupted=None if corrupted is None else str(corrupted), samples=samples, splits=read_names(splits), outliers=read_names(ood),
         epsilons=read_numbers("--epsilons", epsilons, float), pgd_steps=pgd_steps, training_loss=training_loss, passes=mc_dropout,
         alpha=alpha, keep_log_joints=keep_log_joints,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from varclass.core.groups import CHILDREN, make_groups
 from varclass.core.label_prior import LabelPrior
 from varclass.core.many_classes import choose_chunk
 from varclass.core.objectives import OBJECTIVES, Drawn, Objective, Terms
-from varclass.core.options import check_choice, check_class_weight, check_count, check_positive
+from varclass.core.options import check_class_weight, check_count, check_positive
 from varclass.core.posterior import POSTERIORS, DeltaPosterior
 from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
 from varclass.core.ratio import RATIOS, RatioEstimator
@@ -37,9 +37,9 @@ class VariationalHead(nn.Module):
         objective: "ce", "gm", "vc", "authors", or an `Objective`.
         beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM. Default 1/D; the paper's value is 1.
         prior: "gaussian" or "vmf" (latents are then normalised).
-        covariance: "diagonal" (the paper's), "isotropic", "shared", "unit"; vmf has no diagonal.
+        covariance: "diagonal" (the paper's), "isotropic", "shared", "unit" (CE's, a softmax layer); vmf has no diagonal.
         means: "learned" (the paper's) or "simplex", fixed and equidistant.
-        separation: |mu_y| in units of sigma, 4 by default; the initial radius if means are learned.
+        separation: |mu_y| in units of sigma, 4 by default (CE: 0.58, as nn.Linear); the initial radius if means are learned.
         ratio: "linear" (the paper's), "quadratic", "mlp", "shared". Built only if the objective uses one.
         label_prior: "learned" (the paper's), "uniform", or a tensor of C probabilities.
         posterior: "delta" (the paper's) or "gaussian"; predictions then average over `draws`.
@@ -83,9 +83,7 @@ class VariationalHead(nn.Module):
         class_chunk: int | None = None,
     ) -> None:
         super().__init__()
-        if preset is not None:
-            check_choice("preset", preset, presets.PRESETS)
-        default = presets.RECOMMENDED if preset is None else presets.PRESETS[preset]
+        default = presets.defaults_for(preset, objective, prior, means)
 
         def chosen(option: str, given: Any) -> Any:
             return default[option] if given is None else given

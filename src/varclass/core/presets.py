@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from varclass.core.options import check_choice
+
 PER_DIMENSION = "1/D"  # beta such that the KL, a sum over D dimensions, is weighted by one per dimension on average
 
 RECOMMENDED: dict[str, Any] = {
@@ -27,3 +29,20 @@ PRESETS: dict[str, dict[str, Any]] = {
     # learning rate, weight decay on everything.
     "authors": RECOMMENDED | {"objective": "authors", "separation": None, "lr_multipliers": {"theta": 0.1}, "undecayed": ()},
 }
+
+# CE with learned Gaussian means is the softmax layer that people have, the baseline of every comparison: linear logits
+# [eq:sce], rows that start as long as nn.Linear's, weight decay on them as on any weight.
+SOFTMAX: dict[str, Any] = {"covariance": "unit", "separation": 3**-0.5, "undecayed": ("pi",)}
+
+
+def defaults_for(preset: str | None, objective: object, prior: str | None, means: str | None) -> dict[str, Any]:
+    """What is left open takes these values: the preset's, and the softmax layer's where the choices make it one.
+
+    >>> defaults_for(None, "ce", None, None)["covariance"], defaults_for(None, "vc", None, None)["covariance"]
+    ('unit', None)
+    """
+    if preset is not None:
+        check_choice("preset", preset, PRESETS)
+    default = RECOMMENDED if preset is None else PRESETS[preset]
+    asked = [given or default[name] for name, given in (("objective", objective), ("prior", prior), ("means", means))]
+    return default | SOFTMAX if asked == ["ce", "gaussian", "learned"] else default

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 
 import torch
 
@@ -14,6 +15,7 @@ from varclass.core.options import check_choice
 from varclass.evaluation.adversarial import adversarial
 from varclass.evaluation.clean import clean
 from varclass.evaluation.latents import latents
+from varclass.evaluation.natural import natural
 from varclass.evaluation.outliers import ood
 from varclass.evaluation.scorebook import Row, read_rows, read_stamps, write_rows
 from varclass.evaluation.shift import shift
@@ -22,13 +24,16 @@ from varclass.evaluation.view import write_view
 from varclass.training.provenance import provenance
 from varclass.training.runs import Run
 
-SUITES: dict[str, Callable[[Subject], Iterator[Row]]] = {
+Suite = Callable[[Subject], Iterator[Row]]
+SUITES: dict[str, Suite] = {
     "clean": clean,
+    "natural": natural,
     "shift": shift,
     "ood": ood,
     "adversarial": adversarial,
     "latents": latents,
 }
+NONE: Mapping[str, Suite] = MappingProxyType({})
 
 
 def evaluate(
@@ -38,23 +43,26 @@ def evaluate(
     watch: Callable[[Row], None] = lambda row: None,
     *,
     again: bool = True,
+    suites_beside: Mapping[str, Suite] = NONE,
 ) -> list[Row]:
     """Run suites on a trained run and write its scores.json; `watch` is told of each row as it comes.
 
     A suite's rows are written when all of it is done, in the place of its earlier ones; other suites' are kept. Without
-    `again`, a suite that was measured on these weights with these options is left as it is.
+    `again`, a suite that was measured on these weights with these options is left as it is. `suites_beside` are suites of
+    the caller's own, by name.
     """
     subject = Subject(run if isinstance(run, Run) else Run.open(run), options or Options())
     chosen = list(dict.fromkeys(suites))
+    known = {**SUITES, **suites_beside}
     for name in chosen:
-        check_choice("suite", name, SUITES)
+        check_choice("suite", name, known)
     found, stamp = [], stamp_of(subject)
     for name in chosen:
         if not again and read_stamps(subject.run).get(name) == stamp:
             found += [row for row in read_rows(subject.run) if row.suite == name]
             continue
         rows = []
-        for row in SUITES[name](subject):
+        for row in known[name](subject):
             rows.append(row)
             watch(row)
         if name == "latents":

@@ -10,7 +10,7 @@ import numpy as np
 from varclass.core.priors import GaussianPrior
 from varclass.data.split import Split
 from varclass.evaluation.scorebook import Row
-from varclass.evaluation.subject import Subject
+from varclass.evaluation.subject import Subject, some_of
 from varclass.metrics.curves import histograms, roc_curve
 from varclass.metrics.detection import detection_scores, mahalanobis, separation
 
@@ -21,10 +21,10 @@ def ood(subject: Subject) -> Iterator[Row]:
     """AUROC, AUPR and FPR95 of max p(y|x), entropy, log p(z) and Mahalanobis distance, for each set of outliers."""
     if not subject.options.outliers:
         raise ValueError("the ood suite needs data sets that belong to none of the classes; got none: --ood svhn,cifar100")
-    inside = scores_of(subject, subject.test, "test")
+    inside = scores_of(subject, subject.some)
     for name in subject.options.outliers:
         split = subject.own(SELF) if name == SELF else subject.outliers(name)
-        outside = scores_of(subject, split, f"ood-{name.replace('/', '_')}")
+        outside = scores_of(subject, some_of(split, subject.options.samples), f"ood-{name.replace('/', '_')}")
         for score, values in inside.items():
             found = separation(values, outside[score])
             curves = {
@@ -35,9 +35,11 @@ def ood(subject: Subject) -> Iterator[Row]:
             yield Row("ood", "raw", {"set": name, "score": score, "seed": subject.seed}, n, found, curves)
 
 
-def scores_of(subject: Subject, split: Split, name: str) -> dict[str, np.ndarray]:
-    """Each score of each sample, higher for more in-distribution."""
-    predictions = subject.test_predictions if name == "test" else subject.keep(name, subject.predictor.predict(split))
+def scores_of(subject: Subject, split: Split, name: str = "") -> dict[str, np.ndarray]:
+    """Each score of each sample, higher for more in-distribution; predictions are kept under a name."""
+    predictions = subject.test_predictions if split is subject.test else subject.predictor.predict(split)
+    if name:
+        subject.keep(name, predictions)
     found = detection_scores(predictions)
     prior = subject.model.head.class_prior
     if isinstance(prior, GaussianPrior):

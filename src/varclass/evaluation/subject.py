@@ -20,6 +20,7 @@ from varclass.training.runs import Run
 from varclass.training.task import Task, prepare
 
 NOISE = "noise"
+BLOCK = 1024  # images scaled at once: a set in files may be larger than memory
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Options:
     corruptions: tuple[str, ...] = ()  # the 15 standard types, if none is named
     severities: tuple[int, ...] = (1, 2, 3, 4, 5)
     corrupted: str | None = None  # folder of the published CIFAR-C arrays, instead of generated ones
-    samples: int | None = None  # test samples of the shift and adversarial suites, stratified; all if None
+    samples: int | None = None  # test samples of the shift, ood and adversarial suites, stratified; all if None
+    splits: tuple[str, ...] = ()  # further labelled splits of the run's data, gathered in another way
     outliers: tuple[str, ...] = ()  # data sets that belong to none of the classes
     epsilons: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2)
     pgd_steps: int = 20
@@ -50,7 +52,10 @@ class Subject:
 
     @cached_property
     def model(self) -> Classifier:
-        return self.run.load_model(self.options.device)
+        model = self.run.load_model(self.options.device)
+        if self.task.kind == "image" and torch.device(self.options.device).type == "cuda":
+            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return model
 
     @cached_property
     def task(self) -> Task:
@@ -99,13 +104,16 @@ class Subject:
         return self._load(self.run.spec.data.name, split)
 
     def outliers(self, name: str) -> Split:
-        """The test split of another data set, its images scaled to this task's shape; or uniform noise, by that name."""
+        """The test split of another data set, its images scaled to this task's shape; or uniform noise, by that name.
+
+        Their own labels are left behind: in this task they belong to no class.
+        """
         if name == NOISE:
             return noise(self.task, len(self.test), self.seed)
         split = self._load(name, "test")
         if split.kind != self.task.kind:
             raise ValueError(f"{name} holds inputs of kind {split.kind}; {self.run.path.name} takes {self.task.kind}")
-        return as_task(split, self.task)
+        return replace(as_task(split, self.task), labels=np.full(len(split), -1))
 
     def keep(self, name: str, predictions: Predictions) -> Predictions:
         """Save predictions beside the run, for every metric to come."""
@@ -147,12 +155,19 @@ def as_task(split: Split, task: Task) -> Split:
             raise ValueError(f"expected vectors of shape {task.shape}; got {tuple(split.inputs.shape[1:])}")
         return split
     channels, height, width = task.shape
-    images = torch.from_numpy(np.ascontiguousarray(np.asarray(split.inputs))).permute(0, 3, 1, 2)
-    if images.shape[1:] == (channels, height, width):
+    if split.inputs.shape[1:] == (height, width, channels):
         return split
+    blocks = np.array_split(np.arange(len(split)), -(-len(split) // BLOCK) or 1)
+    return replace(split, inputs=np.concatenate([fitted(split.read(rows), task.shape) for rows in blocks]))
+
+
+def fitted(pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Images (N, H, W, C) brought to another (C, H, W)."""
+    channels, height, width = shape
+    images = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)
     if images.shape[1] != channels:
         images = images.expand(-1, 3, -1, -1) if channels == 3 else images.float().mean(1, keepdim=True).round().to(torch.uint8)
     if images.shape[2:] != (height, width):
         scaled = torch.nn.functional.interpolate(images.float(), (height, width), mode="bilinear", antialias=True)
         images = scaled.round().clamp(0, 255).to(torch.uint8)
-    return replace(split, inputs=images.permute(0, 2, 3, 1).contiguous().numpy())
+    return images.permute(0, 2, 3, 1).contiguous().numpy()

@@ -10,7 +10,8 @@ from typing import Any
 from varclass.report.reading import Evaluated
 
 SIZES = ("data.limit", "data.per_class")  # of the training set: a curve, not a name
-IMPLIED = ("head.beta", "head.label_prior")  # what an objective chooses for itself: a name only within an objective
+# what an objective chooses for itself: a name only within an objective
+IMPLIED = ("head.beta", "head.label_prior", "head.covariance", "head.separation")
 BASELINE = "ce"
 
 

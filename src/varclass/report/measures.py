@@ -113,5 +113,9 @@ MEASURES = {
         Measure("kurtosis", "kurtosis"),
         Measure("rejected", "dimensions rejected"),
         Measure("kl", "KL, nats"),
+        Measure("entropy", "entropy, nats"),
+        Measure("on_two", "p(y) on the two classes", 0, True),
+        Measure("gain", "accuracy gain", 1, True),
+        Measure("slope", "accuracy gain per tenfold samples", 0, True),
     )
 }

@@ -13,6 +13,7 @@ from varclass.report.markup import Markup, tag
 from varclass.report.measures import MEASURES
 from varclass.report.panel import Panel
 from varclass.report.pooling import rows_of, shared_keys
+from varclass.report.reading import Row
 from varclass.report.score_table import Line, score_table
 
 Held = Sequence[tuple[int, Group]]
@@ -56,7 +57,7 @@ def roc(held: Held, name: str, scores: Sequence[str]) -> Markup | None:
         panel.rule((0, 0), (1, 1))
         parts = []
         for position, group in held:
-            for row in rows_of(group.first, "ood", set=name, score=score):
+            for row in _with("roc", group, set=name, score=score):
                 points = list(zip(row.curves["roc"]["fpr"], row.curves["roc"]["tpr"], strict=True))
                 panel.line(points, position, markers=False)
                 rows += [[group.label, score, group.first.seed, row.n, fpr, tpr] for fpr, tpr in points]
@@ -79,7 +80,7 @@ def histograms(held: Held, name: str, scores: Sequence[str]) -> Markup | None:
     panels, rows = [], []
     for score in scores:
         for position, group in held:
-            for row in rows_of(group.first, "ood", set=name, score=score):
+            for row in _with("histograms", group, set=name, score=score):
                 found = row.curves["histograms"]
                 bins = list(zip(found["edges"][:-1], found["edges"][1:], found["inside"], found["outside"], strict=True))
                 rows += [[group.label, score, group.first.seed, *each] for each in bins]
@@ -118,6 +119,10 @@ def _histogram(bins: Sequence[tuple[float, float, int, int]], series: int, headi
         for side, (low, high, _, _) in zip(("the test samples", "the outliers"), middles, strict=True)
     )
     return panel.svg(f"Histograms of {heading}", alt)
+
+
+def _with(curve: str, group: Group, **match: Any) -> list[Row]:
+    return [row for row in rows_of(group.first, "ood", **match) if curve in row.curves]  # results may leave curves out
 
 
 def _about(held: Held, name: str) -> str:

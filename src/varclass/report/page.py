@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from importlib import resources
 from pathlib import Path
 
-import varclass
 from varclass.report.attacks import attacks
 from varclass.report.clean import clean
 from varclass.report.comparing import compare, differences, in_words
-from varclass.report.figure import section, slug
+from varclass.report.figure import section
+from varclass.report.frame import frame
 from varclass.report.groups import Group, group_runs
 from varclass.report.latent_space import latents
 from varclass.report.low_data import low_data
@@ -23,7 +20,6 @@ from varclass.report.measures import MEASURES
 from varclass.report.mistakes import mistakes
 from varclass.report.origin import origin
 from varclass.report.outliers import outliers
-from varclass.report.palette import variables
 from varclass.report.pooling import counts, pooled, span
 from varclass.report.reading import read_runs
 from varclass.report.shift import shift
@@ -57,24 +53,7 @@ def report(runs: Iterable[str | Path], output: str | Path = "report.html") -> Pa
 def page(groups: Sequence[Group], command: str) -> str:
     """The page as text; the same for the same scores."""
     parts = [summary(groups), *(make(groups) for make in SECTIONS), origin(groups, command)]
-    held = [part for part in parts if part]
-    title = f"varclass: {', '.join(dict.fromkeys(_data(group) for group in groups))}"
-    style, script = variables() + _file("page.css"), _file("page.js")
-    policy = f"default-src 'none'; img-src data:; style-src {_digest(style)}; script-src {_digest(script)}"
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("link", rel="icon", href="data:,"),
-        tag("title", title),
-        tag("style", Markup(style)),
-    )
-    top = tag("header", tag("h1", title), tag("button", "Theme", type="button", id="theme", hidden=True), _contents(held))
-    tip = tag("div", id="tip", role="status", hidden=True)
-    foot = tag("footer", tag("p", f"varclass {varclass.__version__}"))
-    body = tag("body", top, tag("main", held), foot, tip, tag("script", Markup(script)))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return frame(f"varclass: {', '.join(dict.fromkeys(_data(group) for group in groups))}", parts)
 
 
 def summary(groups: Sequence[Group]) -> Markup:
@@ -103,20 +82,6 @@ def _alone(group: Group) -> str:
     return f"{', '.join(parts)}; {seeds}. There is nothing to compare it with."
 
 
-def _contents(parts: Sequence[Markup]) -> Markup:
-    titles = [str(part).partition("<h2>")[2].partition("</h2>")[0] for part in parts]
-    return tag("nav", [tag("a", Markup(title), href=f"#{slug(title)}") for title in titles], aria_label="Contents")
-
-
 def _data(group: Group) -> str:
     spec = group.sizes[0][min(group.sizes[0])].spec
     return str(spec.get("data", {}).get("name", "data")).replace("\\", "/").rstrip("/").rpartition("/")[2]
-
-
-def _file(name: str) -> str:
-    return (resources.files("varclass.report") / name).read_text(encoding="utf-8")
-
-
-def _digest(text: str) -> str:
-    """The one script and the one style that the page allows: whatever else got in would do nothing."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

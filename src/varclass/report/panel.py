@@ -36,8 +36,11 @@ class Panel:
         path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in places)
         self.marks.append(tag("path", d=path, class_=f"line {color(series)}", stroke_dasharray=dash(series)))
         if markers:
-            dots = "".join(f"M{number(x)} {number(y)}{marker(series)}" for x, y in places)
-            self.marks.append(tag("path", d=dots, class_=f"mark {color(series)}"))
+            self._markers(places, series)
+
+    def dots(self, points: Iterable[Point], series: int) -> None:
+        """Points alone."""
+        self._markers([self.at(*point) for point in points if all(map(math.isfinite, point))], series)
 
     def whisker(self, x: float, low: float, high: float, series: int, aside: float = 0.0) -> None:
         """An interval around a point."""
@@ -88,6 +91,11 @@ class Panel:
         return tag(
             "svg", text, self._frame(), self.marks, viewBox=view, role="img", aria_label=f"{title}. {alt}", class_="plot"
         )
+
+    def _markers(self, places: Sequence[Point], series: int) -> None:
+        if places:
+            path = "".join(f"M{number(x)} {number(y)}{marker(series)}" for x, y in places)
+            self.marks.append(tag("path", d=path, class_=f"mark {color(series)}"))
 
     def _frame(self) -> list[Markup]:
         bottom, right = self.height - BOTTOM, self.width - RIGHT

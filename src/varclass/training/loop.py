@@ -148,6 +148,7 @@ class Trainer:
         self._restore()
         step = TrainingStep(self.model, self.options.precision)
         if self._compiles():
+            torch.compiler.reset()  # a process that trains many models would reach the limit on recompilations
             step.compile(fullgraph=True, dynamic=False)
         self.logged = step.logged
         self.step = accelerator.prepare_model(step)

@@ -155,9 +155,7 @@ def to_toml(spec: RunSpec) -> str:
 
 def complete_head(head: HeadSpec) -> HeadSpec:
     """Every option of the head as the preset has it, so that a later default cannot change what this spec means."""
-    if head.preset is not None:
-        check_choice("head.preset", head.preset, presets.PRESETS)
-    default = presets.RECOMMENDED if head.preset is None else presets.PRESETS[head.preset]
+    default = presets.defaults_for(head.preset, head.objective, head.prior, head.means)
     filled = {name: default[name] for name in ("objective", "prior", "covariance", "means", "separation", "ratio", "posterior")}
     head = replace(head, **{name: value for name, value in filled.items() if getattr(head, name) is None})
     if head.covariance is None:

@@ -6,6 +6,7 @@ from functools import partial
 
 from varclass.data.entry import Entry, Source
 from varclass.data.readers.camelyon17 import read_camelyon17
+from varclass.data.readers.celeba import read_celeba
 from varclass.data.readers.cifar import read_cifar10, read_cifar100
 from varclass.data.readers.digits import read_digits
 from varclass.data.readers.idx import read_images
@@ -19,6 +20,7 @@ OBJECTS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 MNIST_URLS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
 FASHION_URL = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
 KUZUSHIJI_URL = "http://codh.rois.ac.jp/kmnist/dataset/kmnist/"
+CELEBA_URL = "https://drive.usercontent.google.com/download?export=download&confirm=t&id="
 CIFAR10_FILES = tuple(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6))
 
 
@@ -251,6 +253,45 @@ IMAGES = (
                 size=10_658_709_504,
                 holds=("camelyon17_v1.0/metadata.csv", "camelyon17_v1.0/patches"),
                 into="camelyon17_v1.0",
+            ),
+        ),
+    ),
+    Entry(
+        name="celeba",
+        about="photographs of celebrities' faces, 218x178 color; smiling or not",
+        kind="image",
+        num_classes=2,
+        samples={"train": 162_770, "validation": 19_867, "test": 19_962},
+        license="non-commercial research",
+        homepage="https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html",
+        read=read_celeba,
+        files=dict.fromkeys(
+            ("train", "validation", "test"),
+            ("celeba/list_eval_partition.txt", "celeba/list_attr_celeba.txt", "celeba/img_align_celeba"),
+        ),
+        sources=(
+            Source(
+                path="celeba/list_eval_partition.txt",
+                urls=(f"{CELEBA_URL}0B7EVK8r0v71pY0NSMzRuSXJEVkk",),
+                size=2_836_386,
+                checksum="md5:d32c9cbf5e040fd4025c592c306e6668",
+            ),
+            Source(
+                path="celeba/list_attr_celeba.txt",
+                urls=(f"{CELEBA_URL}0B7EVK8r0v71pblRyaVFSWGxPY0U",),
+                size=26_721_026,
+                checksum="md5:75e246fa4810816ffd6ee81facbd244c",
+            ),
+            Source(
+                path="celeba/img_align_celeba.zip",
+                urls=(
+                    f"{CELEBA_URL}0B7EVK8r0v71pZjFTYXZWM3FlRnM",
+                    "https://s3-us-west-1.amazonaws.com/udacity-dlnfd/datasets/celeba.zip",
+                ),
+                size=1_443_490_838,
+                checksum="md5:00d2c5bc6d35e252742224ab0c1e8fcb",
+                holds=("celeba/img_align_celeba",),
+                into="celeba",
             ),
         ),
     ),

@@ -11,6 +11,31 @@ TOPICS = ("World", "Sports", "Business", "Sci/Tech")
 AG_NEWS_URL = "https://raw.githubusercontent.com/mhjabreel/CharCnn_Keras/master/data/ag_news_csv"
 SNLI, MULTINLI = "snli_1.0/snli_1.0", "multinli_1.0/multinli_1.0"
 
+INFERENCE_SOURCES = (
+    Source(
+        path="snli_1.0.zip",
+        urls=("https://nlp.stanford.edu/projects/snli/snli_1.0.zip",),
+        size=94_550_081,
+        checksum="sha256:afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
+        holds=tuple(f"{SNLI}_{part}.jsonl" for part in ("train", "dev", "test")),
+    ),
+    Source(
+        path="multinli_1.0.zip",
+        urls=("https://cims.nyu.edu/~sbowman/multinli/multinli_1.0.zip",),
+        size=226_850_426,
+        checksum="sha256:049f507b9e36b1fcb756cfd5aeb3b7a0cfcb84bf023793652987f7e7e0957822",
+        holds=(f"{MULTINLI}_dev_matched.jsonl",),
+    ),
+    Source(
+        path="SICK.zip",
+        urls=("https://zenodo.org/record/2787612/files/SICK.zip?download=1",),
+        size=217_584,
+        checksum="sha256:da272af924399fc2de4889ed55383e38822c10d16c4a949a89d597d09a0b7912",
+        holds=("sick/SICK.txt",),
+        into="sick",
+    ),
+)
+
 TEXTS = (
     Entry(
         name="ag_news",
@@ -53,30 +78,25 @@ TEXTS = (
             "mnli": (f"{MULTINLI}_dev_matched.jsonl",),
             "sick": ("sick/SICK.txt",),
         },
-        sources=(
-            Source(
-                path="snli_1.0.zip",
-                urls=("https://nlp.stanford.edu/projects/snli/snli_1.0.zip",),
-                size=94_550_081,
-                checksum="sha256:afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e",
-                holds=tuple(f"{SNLI}_{part}.jsonl" for part in ("train", "dev", "test")),
-            ),
-            Source(
-                path="multinli_1.0.zip",
-                urls=("https://cims.nyu.edu/~sbowman/multinli/multinli_1.0.zip",),
-                size=226_850_426,
-                checksum="sha256:049f507b9e36b1fcb756cfd5aeb3b7a0cfcb84bf023793652987f7e7e0957822",
-                holds=(f"{MULTINLI}_dev_matched.jsonl",),
-            ),
-            Source(
-                path="SICK.zip",
-                urls=("https://zenodo.org/record/2787612/files/SICK.zip?download=1",),
-                size=217_584,
-                checksum="sha256:da272af924399fc2de4889ed55383e38822c10d16c4a949a89d597d09a0b7912",
-                holds=("sick/SICK.txt",),
-                into="sick",
-            ),
-        ),
+        sources=INFERENCE_SOURCES,
+        instead={"sick/SICK.txt": "sick/sick_test.jsonl"},
+    ),
+    Entry(
+        name="nli_dev",
+        about="nli without SNLI's large training file: SNLI's dev pairs to train on, tested on the same splits",
+        kind="text",
+        num_classes=3,
+        samples={"train": 9_842, "test": 9_824, "mnli": 9_815, "sick": 4_906},
+        license="CC BY-SA 4.0 (SNLI), OANC (MultiNLI), CC BY-NC-SA 3.0 (SICK)",
+        homepage="https://nlp.stanford.edu/projects/snli/",
+        read=read_inference,
+        files={
+            "train": (f"{SNLI}_dev.jsonl",),
+            "test": (f"{SNLI}_test.jsonl",),
+            "mnli": (f"{MULTINLI}_dev_matched.jsonl",),
+            "sick": ("sick/SICK.txt",),
+        },
+        sources=INFERENCE_SOURCES,
         instead={"sick/SICK.txt": "sick/sick_test.jsonl"},
     ),
     Entry(

@@ -38,7 +38,7 @@ def shot_noise(x: Tensor, constants: Row, chance: Chance) -> Tensor:
     one search in their distribution functions, laid end to end, draws exactly.
     """
     (photons,) = constants
-    before = whole_levels(x)
+    before = whole_levels(x).contiguous()  # a view of channels-last images is slow to search, with a warning
     found = torch.searchsorted(_shot_table(int(photons)).to(x.device), before + chance.uniform(*x.shape[1:]))
     return (found - 256 * before).clamp_(0, 255) / 255
 

@@ -1,0 +1,29 @@
+"""docs/results.md and the README's block from results/paper/*.json: `make results`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from varclass.paper.catalogue import RECIPES
+from varclass.paper.measured import read_measured
+from varclass.paper.readme import readme_block, with_block
+from varclass.paper.tables import results_page
+from varclass.training.files import write_text
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def rendered(root: Path = ROOT) -> dict[Path, str]:
+    """What each file should hold, by its path, from the results under a root."""
+    measured = {name: read_measured(root / "results" / "paper" / f"{name}.json", name) for name in RECIPES}
+    readme = root / "README.md"
+    return {
+        root / "docs" / "results.md": results_page(RECIPES, measured),
+        readme: with_block(readme.read_text(encoding="utf-8"), readme_block(RECIPES, measured)),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in rendered().items():
+        write_text(path, text)
+        print(path.relative_to(ROOT))

@@ -1,0 +1,60 @@
+"""The models that are compared: what each is called, and what makes it differ from the others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from varclass.core.options import check_choice
+from varclass.paper.settings import CHOSEN
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One of the compared models: settings of its run by dotted name, and the method of its rows (see `evaluation.clean`)."""
+
+    label: str
+    changes: Mapping[str, Any]
+    method: str = "raw"
+    options: Mapping[str, Any] = field(default_factory=dict)  # of its evaluation
+
+
+def make_grid() -> dict[str, Arm]:
+    """Every setting that is tried on validation data: where means start for CE, beta and the rates of theta and psi too."""
+    found = {
+        f"ce@{separation:.2g}": Arm(f"CE, means from {separation:.2g}", {"head.objective": "ce", "head.separation": separation})
+        for separation in (3**-0.5, 4.0)
+    }
+    for arm, beta in itertools.product(("gm", "vc"), (0.001, 0.01, 0.1, 1.0)):
+        points = [(1.0, {}), (4.0, {}), (4.0, {"theta": 0.1})]
+        if arm == "vc" and beta in (0.01, 0.1):
+            points += [(1.0, {"psi": 0.1}), (1.0, {"psi": 10.0})]
+        for separation, rates in points:
+            named = "".join(f", {group} x {rate:g}" for group, rate in rates.items())
+            head = {"head.objective": arm, "head.beta": beta, "head.separation": separation}
+            label = f"{arm.upper()}, beta {beta:g}, means from {separation:g}{named}"
+            name = f"{arm}@{beta:g},{separation:g}{named.replace(' ', '')}"
+            found[name] = Arm(label, head | {"training.lr_multipliers": rates})
+    return found
+
+
+GRID = make_grid()
+ARMS: dict[str, Arm] = {
+    "ce": Arm("CE", {"head.objective": "ce"}),  # softmax
+    "gm": Arm("GM", {"head.objective": "gm"}),
+    "vc": Arm("VC", {"head.objective": "vc"}),  # Algorithm 1
+    "authors": Arm("VC, released code", {"head.objective": "authors", "head.preset": "authors"}),
+    "vmf": Arm("vMF", {"head.objective": "ce", "head.prior": "vmf"}),
+    "mc-dropout": Arm("MC-dropout", {"head.objective": "ce", "encoder.dropout": 0.2}, "mc-dropout", {"passes": 10}),
+    **GRID,
+}
+COMPARED = tuple(name for name in ARMS if name not in GRID)
+
+
+def settings_of(arm: str, data: str, size: int | None = None) -> dict[str, Any]:
+    """What makes a run this arm: its own changes, and what validation data chose on this data where the paper is silent."""
+    check_choice("arm", arm, ARMS)
+    chosen = CHOSEN.get(f"{data}/{size}", CHOSEN.get(data, {}))
+    return dict(ARMS[arm].changes) | dict(ARMS[chosen[arm]].changes if arm in chosen else {})

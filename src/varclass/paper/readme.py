@@ -1,0 +1,78 @@
+"""The block of the README that results write: the main numbers, and a line for each of the paper's hypotheses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from varclass.paper.arms import ARMS
+from varclass.paper.conclusions import Conclusion, conclude
+from varclass.paper.findings import NO_DATA, Cell
+from varclass.paper.measured import Measured
+from varclass.paper.reading import label_of, place_of
+from varclass.paper.recipe import Recipe
+from varclass.paper.tables import escape, table
+from varclass.paper.wording import NOTHING, QUICK, command, forms, is_quick, ours, papers
+from varclass.report.measures import MEASURES
+from varclass.report.pooling import span
+
+START, END = "<!-- results -->", "<!-- /results -->"
+MAIN, MODELS, SCORES = "calibration", ("ce", "gm", "vc"), ("accuracy", "ece")
+NONE = "`varclass reproduce --list` names a recipe for each table and figure of the paper; none has committed results yet."
+
+
+def readme_block(recipes: Mapping[str, Recipe], measured: Mapping[str, Measured]) -> str:
+    """What stands between the marks."""
+    ran = [(recipe, measured[name]) for name, recipe in recipes.items() if measured[name].runs]
+    if not ran:
+        return NONE
+    parts = main_numbers(recipes[MAIN], forms(measured[MAIN])[0]) if MAIN in recipes and measured[MAIN].runs else []
+    lines = [f"- {each.hypothesis}, {escape(each.text)}: **{each.verdict}**{_why(each)}" for each in conclude(ran)]
+    return "\n\n".join(
+        [*parts, "The paper's hypotheses, checked here:", "\n".join(lines), "`docs/results.md` has every number."]
+    )
+
+
+def main_numbers(recipe: Recipe, part: Measured) -> list[str]:
+    """A sentence and a table: a row for each data set and encoder."""
+    paper = {(each.where, each.arm, each.score): each.paper for each in recipe.cells(part)}
+    columns = [(score, arm) for score in SCORES for arm in MODELS]
+    rows = []
+    for experiment in part.experiments:
+        place = place_of(part, experiment)
+        cells = []
+        for score, arm in columns:
+            values = part.values(experiment, arm, score, "clean", ARMS[arm].method)
+            cells.append(Cell(place, label_of(arm), score, values, paper.get((place, label_of(arm), score))))
+        seeds = span(len(each.values) for each in cells if each.values)
+        rows.append([escape(place), *map(_both, cells), seeds])
+    names = ["data, encoder", *(f"{label_of(arm)}, {MEASURES[score].heading}" for score, arm in columns), "seeds"]
+    quick = f" {QUICK}" if is_quick(part) else ""
+    told = (
+        f"`{command(recipe, not is_quick(part))}`: ours, mean ± half the width of the 95% t-interval over seeds, and the "
+        f"paper's in brackets.{quick}"
+    )
+    return [told, table(names, rows)]
+
+
+def with_block(text: str, block: str) -> str:
+    r"""A text with this between its marks, and nothing else changed.
+
+    >>> with_block("a\n<!-- results -->\nold\n<!-- /results -->\nb", "new")
+    'a\n<!-- results -->\nnew\n<!-- /results -->\nb'
+    """
+    if (text.count(START), text.count(END)) != (1, 1) or text.index(START) > text.index(END):
+        raise ValueError(f"expected one {START} and then one {END}; got {text.count(START)} and {text.count(END)}")
+    before, _, rest = text.partition(START)
+    return f"{before}{START}\n{block}\n{END}{rest.partition(END)[2]}"
+
+
+def _both(cell: Cell) -> str:
+    if not cell.values:
+        return NOTHING
+    return ours(cell) if cell.paper is None else f"{ours(cell)} ({papers(cell)})"
+
+
+def _why(each: Conclusion) -> str:
+    if each.verdict == NO_DATA:
+        return ""
+    return f" ({each.counts}{'; quick form' if each.quick else ''})"

@@ -1,0 +1,1 @@
+"""One file for each table and figure of the paper, its claim at the head."""

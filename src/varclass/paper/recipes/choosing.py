@@ -1,0 +1,83 @@
+"""Settings that the paper leaves open: beta, where means start, and the learning rates of theta and psi, on validation data.
+
+No test sample is looked at. A smaller encoder stands for the large ones on CIFAR, on a part of the training samples. For the
+low-data tables as many samples are trained on as there, and others of the training split are held out to choose by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from varclass.evaluation.clean import RAW, scored
+from varclass.evaluation.scorebook import Row
+from varclass.evaluation.subject import Subject
+from varclass.paper.arms import GRID
+from varclass.paper.findings import Cell, Finding
+from varclass.paper.measured import Measured
+from varclass.paper.reading import label_of, place_of
+from varclass.paper.recipe import Experiment, Recipe
+from varclass.paper.schedules import RESIDUAL
+
+MNIST = {"data.limit": 1000, "data.validation": 0.5}
+FEW_CIFAR = {"data.limit": 2000, "data.validation": 0.5}
+NEWS = {"data.limit": 500, "data.validation": 0.9, "training.epochs": 100, "training.batch_size": 10}
+PROXY = {"data.limit": 10_000} | RESIDUAL | {"training.epochs": 15, "training.batch_size": 256}
+
+
+def validation(subject: Subject) -> Iterator[Row]:
+    """Every clean metric on the samples that training held out."""
+    if subject.validation_predictions is None:
+        raise ValueError(f"{subject.run.path} held out no validation data")
+    yield scored("validation", RAW, {"split": "validation", "seed": subject.seed}, subject.validation_predictions)
+
+
+def best(measured: Measured, experiment: str, objective: str) -> str:
+    """The point of the grid with the lowest mean validation NLL; of equal ones the first."""
+    found = {arm: measured.values(experiment, arm, "nll", "validation") for arm in GRID if arm.startswith(f"{objective}@")}
+    means = {arm: sum(values.values()) / len(values) for arm, values in found.items() if values}
+    return min(means, key=lambda arm: means[arm])
+
+
+def cells(measured: Measured) -> list[Cell]:
+    return [
+        Cell(
+            place_of(measured, experiment),
+            label_of(arm),
+            score,
+            measured.values(experiment, arm, score, "validation"),
+            n=measured.n(experiment, arm, "validation"),
+        )
+        for experiment in measured.experiments
+        for arm in measured.of(experiment).arms
+        for score in ("nll", "accuracy", "ece")
+    ]
+
+
+def findings(measured: Measured) -> list[Finding]:
+    """None: the paper claims nothing of its settings."""
+    return []
+
+
+def tried(data: str, encoder: str, seeds: int, changes: Mapping[str, Any]) -> Experiment:
+    """All of the grid on one data set."""
+    return Experiment(data, encoder, tuple(GRID), seeds, ("validation",), changes=changes)
+
+
+RECIPE = Recipe(
+    name="settings",
+    label="not in the paper",
+    title="Settings chosen on validation data",
+    claim="The paper states neither beta nor the learning rates of theta and psi, nor where the means start",
+    quick=(tried("mnist", "lenet", 1, MNIST),),
+    full=(
+        tried("mnist", "lenet", 3, MNIST),
+        tried("ag_news", "text", 3, NEWS),
+        tried("cifar10", "resnet-18", 1, FEW_CIFAR),
+        tried("cifar10", "wrn-16-4", 1, PROXY),
+        tried("cifar100", "wrn-16-4", 1, PROXY),
+    ),
+    cells=cells,
+    findings=findings,
+    suites={"validation": validation},
+)

@@ -1,0 +1,214 @@
+"""From recipes to results: every model they need is trained once, measured for all of them, and written down at once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from varclass.data.errors import DataError
+from varclass.data.loading import load, pick
+from varclass.evaluation.evaluate import evaluate
+from varclass.evaluation.subject import NOISE, Options
+from varclass.paper.arms import ARMS, settings_of
+from varclass.paper.measured import KEPT, Measured, MeasuredRun, read_measured
+from varclass.paper.recipe import Experiment, Recipe
+from varclass.paper.schedules import make_spec
+from varclass.report.reading import Row, read_run
+from varclass.training.defaults import complete
+from varclass.training.launch import Launch
+from varclass.training.loop import DEFAULT_LAUNCH, fit
+from varclass.training.reporting import Reporter
+from varclass.training.runs import Run
+from varclass.training.spec import RunSpec, override
+
+HEAVY = ("shift", "adversarial", "ood")  # suites whose rows carry no curves into the results: there are too many
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for: the form, and what a user changed of it."""
+
+    full: bool = False
+    seeds: int | None = None
+    epochs: int | None = None
+    arms: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()  # data sets; all if none is named
+    encoders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where data, runs and results lie, and where to compute."""
+
+    results: Path
+    runs: Path
+    data_root: str | None = None
+    launch: Launch = DEFAULT_LAUNCH
+    device: str = "cpu"
+    keep_runs: bool = True  # without, a model's weights are removed once all is measured
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model, and who wants what of it."""
+
+    spec: RunSpec
+    experiment: Experiment
+    arm: str
+    wanted: tuple[tuple[Recipe, Experiment], ...]
+
+
+def plan(recipes: Sequence[Recipe], request: Request) -> list[Job]:
+    """The models to train, one seed of everything before the next, so that what is stopped half-way is a fair comparison."""
+    jobs: dict[str, Job] = {}
+    for recipe in recipes:
+        for experiment in chosen(recipe, request):
+            for seed in range(experiment.seeds):
+                for arm in experiment.arms:
+                    spec = spec_of(experiment, arm, seed)
+                    held = jobs.get(spec.id, Job(spec, experiment, arm, ()))
+                    jobs[spec.id] = replace(held, wanted=(*held.wanted, (recipe, experiment)))
+    return sorted(jobs.values(), key=lambda job: job.spec.seed)
+
+
+def chosen(recipe: Recipe, request: Request) -> list[Experiment]:
+    """The experiments of a recipe, as the request changes them."""
+    found = []
+    for experiment in recipe.experiments(request.full):
+        arms = tuple(arm for arm in experiment.arms if not request.arms or arm in request.arms)
+        wanted = (not request.only or experiment.data in request.only) and (
+            not request.encoders or experiment.encoder in request.encoders
+        )
+        if arms and wanted:
+            found.append(replace(experiment, arms=arms, seeds=request.seeds or experiment.seeds, epochs=request.epochs))
+    return found
+
+
+def spec_of(experiment: Experiment, arm: str, seed: int) -> RunSpec:
+    """The spec of one model, complete: it names the run, and a later default cannot change what it was."""
+    changes = dict(experiment.changes) | settings_of(arm, experiment.data, experiment.changes.get("data.limit"))
+    spec = override(make_spec(experiment.data, experiment.encoder, changes, seed), {"training.epochs": experiment.epochs})
+    return complete(spec, pick(experiment.data).kind)
+
+
+def lacking(job: Job, data_root: str | None) -> str:
+    """The message that says which files of its data are missing; empty if none is."""
+    entry = pick(job.spec.data.name)
+    wanted = [split for split in ("train", "test", *job.experiment.options.get("splits", ())) if split in entry.files]
+    try:
+        load(entry.name, data_root, splits=wanted)
+    except DataError as error:
+        return str(error)
+    return ""
+
+
+def reproduce(
+    recipes: Sequence[Recipe],
+    request: Request,
+    place: Place,
+    *,
+    reporter: Callable[[], Reporter] = Reporter,
+    began: Callable[[int, int, Job], None] = lambda position, total, job: None,
+    warn: Callable[[str], None] = lambda message: None,
+) -> dict[str, Measured]:
+    """Train and measure what the results files lack. Each model is written to them as soon as it is measured."""
+    jobs = available(plan(recipes, request), place, warn)
+    held = {recipe.name: read_measured(place.results / f"{recipe.name}.json", recipe.name) for recipe in recipes}
+    left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, place, warn))]
+    for position, (job, wanted) in enumerate(left):
+        began(position, len(left), job)
+        run = fit(job.spec, place.runs, data_root=place.data_root, launch=place.launch, reporter=reporter())
+        for recipe, experiment, options in wanted:
+            evaluate(run, experiment.suites, options, again=False, suites_beside=recipe.suites)
+            found = measured_run(run, job, experiment, options, request.full)
+            held[recipe.name] = held[recipe.name].merged([found])
+            held[recipe.name].save(place.results / f"{recipe.name}.json")
+        if not place.keep_runs:
+            shutil.rmtree(run.path)
+    return held
+
+
+def available(jobs: Sequence[Job], place: Place, warn: Callable[[str], None]) -> list[Job]:
+    """The jobs whose data is there; what is missing is said once, and refused if nothing is left."""
+    if not jobs:
+        raise ValueError("nothing to do: expected data sets, encoders and objectives that a recipe has; got none of them")
+    missing = {name: message for name, message in _lacking_by_data(jobs, place).items() if message}
+    left = [job for job in jobs if job.spec.data.name not in missing]
+    if not left:
+        raise ValueError(next(iter(missing.values())))
+    for message in missing.values():
+        warn(f"left out: {message}")
+    return left
+
+
+def _lacking_by_data(jobs: Iterable[Job], place: Place) -> dict[str, str]:
+    first = {job.spec.data.name: job for job in reversed(list(jobs))}
+    return {name: lacking(job, place.data_root) for name, job in first.items()}
+
+
+def unmeasured(
+    job: Job, held: Mapping[str, Measured], place: Place, warn: Callable[[str], None]
+) -> list[tuple[Recipe, Experiment, Options]]:
+    """For whom this model is still to be measured, and with which options."""
+    found = []
+    for recipe, experiment in job.wanted:
+        options = options_of(experiment, job.arm, place, warn)
+        stamp = stamp_of(options)
+        if not all(held[recipe.name].has(job.spec.id, suite, stamp) for suite in experiment.suites):
+            found.append((recipe, experiment, options))
+    return found
+
+
+def options_of(experiment: Experiment, arm: str, place: Place, warn: Callable[[str], None]) -> Options:
+    """The options of an evaluation; sets of outliers that are not there are left out, and said."""
+    known = {each.name for each in fields(Options)}
+    given = dict(experiment.options) | dict(ARMS[arm].options)
+    assert given.keys() <= known, given
+    options = Options(data_root=place.data_root, device=place.device, **given)
+    there = []
+    for name in options.outliers:
+        try:
+            if name != NOISE:
+                load(name, place.data_root, splits=["test"])
+            there.append(name)
+        except DataError as error:
+            warn(f"left out: {error}")
+    return replace(options, outliers=tuple(there))
+
+
+def stamp_of(options: Options) -> str:
+    """A digest of every option a score can depend on."""
+    held = asdict(options) | {"data_root": None, "device": None}
+    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def measured_run(run: Run, job: Job, experiment: Experiment, options: Options, full: bool) -> MeasuredRun:
+    """What a run's folder holds of some suites, as results keep it."""
+    found = read_run(run.path)
+    rows = [row for row in found.rows if row.suite in experiment.suites]
+    return MeasuredRun(
+        id=job.spec.id,
+        experiment=experiment.key,
+        arm=job.arm,
+        seed=job.spec.seed,
+        full=full,
+        spec=found.spec,
+        record={name: found.record[name] for name in KEPT if name in found.record},
+        provenance={name: value for name, value in found.provenance.items() if name != "command"},  # it may name a home
+        rows=tuple(_light(row) for row in rows),
+        stamps=dict.fromkeys(experiment.suites, stamp_of(options)),
+        view=_light_view(found.view) if "latents" in experiment.suites else None,
+    )
+
+
+def _light(row: Row) -> Row:
+    return replace(row, curves={}) if row.suite in HEAVY else row
+
+
+def _light_view(view: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if view is None else view | {"samples": {}, "mistakes": []}

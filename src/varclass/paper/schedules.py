@@ -1,0 +1,58 @@
+"""One schedule for each data set and encoder, the same for every arm, fixed before the runs.
+
+Full schedules are short ones for a large GPU: the paper's text names none, and its released code trains 90 epochs with steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from varclass.data.catalogue.medmnist import MEDMNIST
+from varclass.training.spec import RunSpec, override
+
+RESIDUAL = {
+    "training.epochs": 30,
+    "training.batch_size": 512,
+    "training.optimizer": "sgd",
+    "training.lr": 0.3,
+    "training.weight_decay": 5e-4,
+    "training.schedule": "cosine",
+    "training.warmup": 0.15,
+    "training.augment": ("crop", "flip"),
+    "training.precision": "bf16",
+}
+FEW = {"training.epochs": 60, "training.batch_size": 64}  # hundreds of samples
+SMALL = {"training.epochs": 10, "training.batch_size": 128}  # thousands
+
+
+def _medical(samples: int) -> dict[str, Any]:
+    """A MedMNIST set, whole: as many samples seen whatever its size, from 10 to 100 epochs. Not every kind may be flipped."""
+    seen = {"training.epochs": min(100, max(10, 500_000 // samples)), "training.batch_size": 64, "training.lr": 0.1}
+    return RESIDUAL | {"training.augment": ()} | seen
+
+
+SCHEDULES: dict[tuple[str, str], Mapping[str, Any]] = {
+    ("cifar10", "wrn-28-10"): RESIDUAL,
+    ("cifar100", "wrn-28-10"): RESIDUAL,
+    ("cifar10", "resnet-50"): RESIDUAL,
+    ("cifar100", "resnet-50"): RESIDUAL,
+    ("tiny_imagenet", "resnet-50"): RESIDUAL | {"training.epochs": 20},
+    ("nli", "text"): {"training.epochs": 4, "training.batch_size": 512},
+    ("pneumoniamnist", "lenet"): {"training.epochs": 5, "training.batch_size": 64},
+    **{(entry.name, "resnet-18"): _medical(entry.samples["train"]) for entry in MEDMNIST},
+}
+
+
+def schedule(data: str, encoder: str, few: bool) -> Mapping[str, Any]:
+    """The settings of training for a data set and an encoder; `few` if only some of its samples are trained on."""
+    if few:
+        return FEW
+    return SCHEDULES.get((data, encoder), SMALL)
+
+
+def make_spec(data: str, encoder: str, changes: Mapping[str, Any], seed: int) -> RunSpec:
+    """The spec of a run: the schedule of its data and encoder, and what its arm and experiment change."""
+    base = override(RunSpec(seed=seed), {"data.name": data, "encoder.name": encoder})
+    few = any(changes.get(name) is not None for name in ("data.limit", "data.per_class"))
+    return override(override(base, schedule(data, encoder, few)), changes)

@@ -1,0 +1,184 @@
+"""What is committed in words is what is committed in numbers: docs/results.md and the README's block."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from varclass.paper.catalogue import RECIPES
+from varclass.paper.conclusions import conclude
+from varclass.paper.findings import FAILS, HOLDS, HYPOTHESES, NO_DATA, ONE_SEED
+from varclass.paper.measured import Measured
+from varclass.paper.readme import END, NONE, START, main_numbers, readme_block, with_block
+from varclass.paper.tables import LONGEST, recipe_section, results_page, side_by_side
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "results" / "render.py"
+PRINTED = "import runpy, sys; from pathlib import Path; print(runpy.run_path(sys.argv[1])['rendered'](Path(sys.argv[2])))"
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    return runpy.run_path(str(SCRIPT))["rendered"]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A README with marks, and nothing else."""
+    (tmp_path / "README.md").write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    return tmp_path
+
+
+def columns(line):
+    return len(re.findall(r"(?<!\\)\|", line))
+
+
+def test_what_is_committed_is_what_the_results_give(rendered):
+    for path, text in rendered().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} differs from the results: run `make results`"
+
+
+def test_every_committed_result_has_a_recipe():
+    assert {path.stem for path in (ROOT / "results" / "paper").glob("*.json")} <= set(RECIPES)
+
+
+def test_it_writes_those_two_files_alone_and_between_the_marks(rendered, checkout):
+    found = rendered(checkout)
+    assert list(found) == [checkout / "docs" / "results.md", checkout / "README.md"]
+    assert found[checkout / "README.md"] == f"before\n{START}\n{NONE}\n{END}\nafter\n"
+
+
+def test_without_results_it_names_the_commands(rendered, checkout):
+    text = rendered(checkout)[checkout / "docs" / "results.md"]
+    for name in RECIPES:
+        assert f"| `varclass reproduce {name}` | `varclass reproduce {name} --full` |" in text
+    assert text.count(f"**{NO_DATA}**") == len(HYPOTHESES)
+
+
+def test_other_results_give_another_text(rendered, checkout, run):
+    before = rendered(checkout)
+    name = "adversarial"
+    found = Measured(name, (run("mnist/lenet", "ce"),))
+    found.save(checkout / "results" / "paper" / f"{name}.json")
+    once = rendered(checkout)
+    assert all(once[path] != text for path, text in before.items())
+    assert "MNIST, lenet, quick: CE; 1 seed," in once[checkout / "docs" / "results.md"]
+
+
+def test_the_text_does_not_depend_on_the_order_of_hashes(checkout, measured, run):
+    name = "adversarial"
+    measured(name, ("mnist/lenet", "cifar10/wrn-28-10"), full=True).save(checkout / "results" / "paper" / f"{name}.json")
+    command = [sys.executable, "-c", PRINTED, str(SCRIPT), str(checkout)]
+    texts = {
+        subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
+
+
+def test_a_section_has_the_claim_its_verdict_the_numbers_and_what_it_ran_on(toy, measured):
+    text = recipe_section(toy, measured(full=True))
+    assert text.startswith("## A toy\n\ntab:toy: VC's ECE is below CE's.\n")
+    assert "- VC's ECE is below CE's (H1): **holds** (holds in 1 of 1)\n  - MNIST, lenet: ECE of VC lower" in text
+    assert "| MNIST, lenet | CE | accuracy % | 69.94 ± 0.2 | 91.0 ± 2.5 | 3 | 100 |" in text
+    assert "| MNIST, lenet | VC | accuracy % | 92 | 91.0 ± 2.5 | 3 | 100 |" in text
+    assert (
+        "- MNIST, lenet in the place of a larger one: CE / VC; 3 of 5 seeds, 900 training samples and 50 held out, 3 epochs"
+        in text
+    )
+    assert "fp32; beta: VC 0.25" in text
+    assert "a CPU; varclass 0.1.0, torch 2.13.0; commit 0123456789ab with changes." in text
+    assert "Planned and not run: MNIST, lenet with GM; SVHN, lenet." in text
+    assert "Quick form" not in text
+    assert "Quick form" in recipe_section(toy, measured())
+    assert "secret" not in text
+
+
+def test_pipes_in_a_text_do_not_break_a_table(toy, measured):
+    def cells(found):
+        return [replace(cell, where="p(y|x) <b>", arm="a|b") for cell in toy.cells(found)]
+
+    lines = [line for line in recipe_section(replace(toy, cells=cells), measured()).splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + 6
+    assert {columns(line) for line in lines} == {8}
+    assert r"p(y\|x) \<b\>" in lines[2]
+
+
+def test_a_long_table_has_models_side_by_side_and_says_where_the_rest_is(toy, measured):
+    places = tuple(f"set{i}/lenet" for i in range(25))
+    found = measured(experiments=places, full=True)
+    assert len(toy.cells(found)) == 150 > LONGEST
+    text = recipe_section(toy, found)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert lines[0] == "| where | score | CE | VC | seeds | n |"
+    assert lines[2] == "| set0, lenet | accuracy % | 91.0 ± 2.5 (paper 69.94 ± 0.2) | 91.0 ± 2.5 (paper 92) | 3 | 100 |"
+    assert len(lines) == 2 + LONGEST
+    assert f"The first {LONGEST} of 75 rows" in text
+    assert "`varclass reproduce toy --merge results/paper/toy.json`" in text
+    assert "ECE of VC lower" not in text  # 25 checks are counted, not listed
+    assert "**holds** (holds in 25 of 25)" in text
+
+
+def test_of_many_models_the_scores_stand_side_by_side(toy, measured):
+    cells = [replace(cell, arm=f"{cell.arm} {i}") for i in range(4) for cell in toy.cells(measured())]
+    names, rows = side_by_side(cells)
+    assert names == ("where", "model", "accuracy %", "ECE %", "NLL", "seeds", "n")
+    assert len(rows) == 8
+    assert rows[0][:2] == ["MNIST, lenet, quick", "CE 0"]
+    assert rows[0][4:] == [".300 ± .000", "3", "100"]
+
+
+def test_hypotheses_are_decided_by_full_runs_where_there_are_any(toy, other, measured):
+    quick, full = measured(better=-0.01), measured(full=True)
+    found = {
+        each.hypothesis: each for each in conclude([(toy, quick.merged(full.runs)), (other, measured("other", better=-0.01))])
+    }
+    assert (found["H1"].verdict, found["H1"].quick, found["H1"].recipes) == (HOLDS, False, ("toy",))
+    assert (found["H2"].verdict, found["H2"].quick, found["H2"].recipes) == (FAILS, True, ("other",))
+    assert found["H3"].verdict == NO_DATA
+    assert list(found) == list(HYPOTHESES)
+
+
+def test_one_failure_in_one_recipe_decides_a_hypothesis(toy, measured):
+    again = replace(toy, name="again")
+    (first, *_) = conclude([(toy, measured(full=True)), (again, measured("again", full=True, better=-0.01))])
+    assert (first.verdict, first.counts, first.recipes) == (FAILS, "holds in 1 of 2, does not hold in 1", ("toy", "again"))
+    (first, *_) = conclude([(toy, measured(seeds=1))])
+    assert (first.verdict, first.quick) == (ONE_SEED, True)
+
+
+def test_what_claims_nothing_comes_last(toy, measured):
+    silent = replace(toy, name="silent", title="Silent", findings=lambda measured: [])
+    text = results_page({"silent": silent, "toy": toy}, {"silent": measured("silent"), "toy": measured()})
+    assert re.findall(r"^## (.*)$", text, re.M) == ["A toy", "Silent", "The paper's hypotheses"]
+
+
+def test_the_readme_has_the_main_numbers_and_a_line_for_each_hypothesis(toy, measured, run):
+    held = measured("calibration", ("cifar10/wrn-28-10",), full=True).merged(
+        [run("cifar10/wrn-28-10", "gm", full=True, ece=0.05)]
+    )
+    block = readme_block({"calibration": replace(toy, name="calibration", cells=lambda m: [])}, {"calibration": held})
+    lines = block.splitlines()
+    (row,) = [line for line in lines if line.startswith("| CIFAR-10, wrn-28-10 |")]
+    assert row == "| CIFAR-10, wrn-28-10 | 91.0 ± 2.5 | 90.0 | 91.0 ± 2.5 | 4.1 ± 0.2 | 5.0 | 3.1 ± 0.2 | 1 to 3 |"
+    assert "- H1, VC improves uncertainty estimation: the model is better calibrated: **holds** (holds in 1 of 1)" in lines
+    assert sum(line.startswith("- H") for line in lines) == len(HYPOTHESES)
+    assert START not in block
+
+
+def test_the_readme_has_the_papers_number_in_brackets_and_says_quick(toy, measured):
+    told, table = main_numbers(toy, measured(experiments=("mnist/lenet",)))
+    assert "Quick form" in told
+    assert "| MNIST, lenet, quick | 91.0 ± 2.5 (69.94 ± 0.2) | - | 91.0 ± 2.5 (92) |" in table
+    assert "Quick form" not in main_numbers(toy, measured(full=True))[0]
+
+
+@pytest.mark.parametrize("text", ["", START, END, f"{END}{START}", f"{START}{START}{END}", f"{START}{END}{END}"])
+def test_a_readme_without_its_marks_is_refused(text):
+    with pytest.raises(ValueError, match="expected one"):
+        with_block(text, "new")
