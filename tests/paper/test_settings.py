@@ -30,9 +30,9 @@ def test_every_source_is_an_experiment_of_the_recipe():
 
 
 def test_a_chosen_point_is_what_a_run_gets(monkeypatch):
-    monkeypatch.setitem(CHOSEN, "cifar10", {"vc": "vc@0.1,4,thetax0.1"})
-    monkeypatch.setitem(CHOSEN, "cifar10/1000", {"vc": "vc@1,4"})
-    assert settings_of("vc", "cifar10") == ARMS["vc@0.1,4,thetax0.1"].changes
+    monkeypatch.setitem(CHOSEN, "cifar10", {"vc": "vc:0.1:4:thetax0.1"})
+    monkeypatch.setitem(CHOSEN, "cifar10/1000", {"vc": "vc:1:4"})
+    assert settings_of("vc", "cifar10") == ARMS["vc:0.1:4:thetax0.1"].changes
     assert settings_of("vc", "cifar10")["training.lr_multipliers"] == {"theta": 0.1}
     assert settings_of("vc", "cifar10", 1000)["head.beta"] == 1.0
     assert settings_of("gm", "cifar10") == ARMS["gm"].changes
@@ -49,7 +49,7 @@ def test_the_grid_has_every_beta_for_both_and_names_nothing_twice():
 
 @pytest.mark.parametrize("objective", ["ce", "vc"])
 def test_the_best_has_the_lowest_validation_nll(objective, tmp_path):
-    chosen = tuple(name for name in GRID if name.startswith(("ce@", "vc@0.1,")))
+    chosen = tuple(name for name in GRID if name.startswith(("ce:", "vc:0.1:")))
     small = replace(
         RECIPE.quick[0],
         data="digits",
@@ -59,7 +59,7 @@ def test_the_best_has_the_lowest_validation_nll(objective, tmp_path):
     )
     recipe = replace(RECIPE, quick=(small,))
     measured = reproduce([recipe], Request(), Place(tmp_path / "results", tmp_path / "runs"))["settings"]
-    found = {arm: measured.values(small.key, arm, "nll", "validation")[0] for arm in chosen if arm.startswith(f"{objective}@")}
+    found = {arm: measured.values(small.key, arm, "nll", "validation")[0] for arm in chosen if arm.startswith(f"{objective}:")}
     assert best(measured, small.key, objective) == min(found, key=lambda arm: found[arm])
     assert {row.suite for run in measured for row in run.rows} == {"validation"}
     assert len(recipe.cells(measured)) == 3 * len(chosen)

@@ -82,12 +82,12 @@ def _run(
     from varclass.cli.progress import Progress, quiet_libraries  # noqa: PLC0415
     from varclass.core.options import check_choice  # noqa: PLC0415
     from varclass.paper import running  # noqa: PLC0415
-    from varclass.paper.arms import ARMS  # noqa: PLC0415
+    from varclass.paper.arms import ARMS, COMPARED  # noqa: PLC0415
     from varclass.training.launch import Launch, check_device  # noqa: PLC0415
 
     quiet_libraries()
     for arm in request.arms:
-        check_choice("objective", arm, ARMS)
+        check_choice("objective", arm, ARMS if ":" in arm else COMPARED)
     where = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     place = running.Place(results, runs, data_root, Launch(where), where, keep_runs=not drop_models)
 

@@ -24,7 +24,7 @@ class Arm:
 def make_grid() -> dict[str, Arm]:
     """Every setting that is tried on validation data: where means start for CE, beta and the rates of theta and psi too."""
     found = {
-        f"ce@{separation:.2g}": Arm(f"CE, means from {separation:.2g}", {"head.objective": "ce", "head.separation": separation})
+        f"ce:{separation:.2g}": Arm(f"CE, means from {separation:.2g}", {"head.objective": "ce", "head.separation": separation})
         for separation in (3**-0.5, 4.0)
     }
     for arm, beta in itertools.product(("gm", "vc"), (0.001, 0.01, 0.1, 1.0)):
@@ -35,7 +35,7 @@ def make_grid() -> dict[str, Arm]:
             named = "".join(f", {group} x {rate:g}" for group, rate in rates.items())
             head = {"head.objective": arm, "head.beta": beta, "head.separation": separation}
             label = f"{arm.upper()}, beta {beta:g}, means from {separation:g}{named}"
-            name = f"{arm}@{beta:g},{separation:g}{named.replace(' ', '')}"
+            name = f"{arm}:{beta:g}:{separation:g}" + "".join(f":{group}x{rate:g}" for group, rate in rates.items())
             found[name] = Arm(label, head | {"training.lr_multipliers": rates})
     return found
 

@@ -34,7 +34,7 @@ def validation(subject: Subject) -> Iterator[Row]:
 
 def best(measured: Measured, experiment: str, objective: str) -> str:
     """The point of the grid with the lowest mean validation NLL; of equal ones the first."""
-    found = {arm: measured.values(experiment, arm, "nll", "validation") for arm in GRID if arm.startswith(f"{objective}@")}
+    found = {arm: measured.values(experiment, arm, "nll", "validation") for arm in GRID if arm.startswith(f"{objective}:")}
     means = {arm: sum(values.values()) / len(values) for arm, values in found.items() if values}
     return min(means, key=lambda arm: means[arm])
 

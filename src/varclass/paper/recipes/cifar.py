@@ -8,8 +8,8 @@ from typing import Any
 from varclass.paper.recipe import Experiment
 
 ARMS = ("ce", "gm", "vc", "authors")
-SMALL = "lenet"  # the encoder of the quick forms
-SHORT = {"data.limit": 2000, "training.epochs": 6}
+SMALL = "lenet"  # the encoder of the quick forms, half as wide as it usually is
+SHORT = {"data.limit": 2000, "training.epochs": 8, "encoder.options": {"widths": [16, 32]}}
 THREE = ("ce", "gm", "vc")
 NOTHING: Mapping[str, Any] = {}
 
