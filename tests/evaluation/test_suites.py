@@ -186,11 +186,36 @@ def test_changed_data_is_refused(run):
 
 
 def test_unknown_suites_and_missing_outliers_are_one_line_errors(run):
-    with pytest.raises(ValueError, match="suite must be one of 'clean', 'shift'"):
+    with pytest.raises(ValueError, match="suite must be one of 'clean', 'natural', 'shift'"):
         evaluate(run, ["cleam"])
     with pytest.raises(ValueError, match="--ood"):
         evaluate(run, ["ood"])
-    assert list(SUITES) == ["clean", "shift", "ood", "adversarial", "latents"]
+    with pytest.raises(ValueError, match="--splits"):
+        evaluate(run, ["natural"])
+    with pytest.raises(ValueError, match="digits: expected splits among train, test; got 'elsewhere'"):
+        evaluate(run, ["natural"], Options(splits=("elsewhere",)))
+    assert list(SUITES) == ["clean", "natural", "shift", "ood", "adversarial", "latents"]
+
+
+def test_another_split_is_scored_as_the_test_split_is(run):
+    rows = evaluate(run, ["clean", "natural"], Options(splits=("test", "train")))
+    for method in ("raw", "temperature"):
+        here, there = (
+            picked(rows, suite="clean", method=method, split="test"),
+            picked(rows, suite="natural", method=method, split="test"),
+        )
+        assert (here.n, here.scores) == (there.n, there.scores)
+    assert picked(rows, suite="natural", method="raw", split="train").n == 1197
+    assert len(Predictions.load(run.path / "predictions" / "split-train.npz")) == 1197
+
+
+def test_a_suite_of_the_callers_own_stands_beside_the_others(run):
+    def count(subject):
+        yield Row("count", "raw", {"seed": subject.seed}, len(subject.test), {"accuracy": 1.0})
+
+    evaluate(run, ["count"], suites_beside={"count": count})
+    (row,) = evaluate(run, ["count"], suites_beside={"count": lambda subject: pytest.fail("it was measured")}, again=False)
+    assert row.n == 600
 
 
 def test_no_samples_give_nan_and_n_0(run):

@@ -139,6 +139,20 @@ def test_outliers_that_are_not_there_are_left_out(place, tmp_path):
     options = running.options_of(experiment, "ce", replace(place, data_root=str(tmp_path)), notes.append)
     assert options.outliers == ("noise",)
     assert notes[0].startswith("left out: svhn")
+    alone = replace(experiment, options={"outliers": ("svhn",)})
+    with pytest.raises(ValueError, match="svhn: no test data"):
+        running.options_of(alone, "ce", replace(place, data_root=str(tmp_path)), notes.append)
+
+
+def test_what_is_left_out_is_said_once_and_what_cannot_be_measured_is_not_trained(place, tmp_path):
+    experiment = Experiment("digits", "mlp", ("ce", "vc"), 1, ("ood",), {"outliers": ("svhn", "noise")}, SMALL)
+    notes = []
+    reproduce([recipe("outliers", experiment)], Request(), replace(place, data_root=str(tmp_path)), warn=notes.append)
+    assert len(notes) == 1
+    alone = recipe("alone", replace(experiment, options={"outliers": ("svhn",)}))
+    with pytest.raises(ValueError, match="svhn: no test data"):
+        reproduce([alone], Request(), Place(tmp_path / "r", tmp_path / "trained", str(tmp_path)))
+    assert not (tmp_path / "trained").exists()
 
 
 @pytest.mark.parametrize("arm", COMPARED)

@@ -26,7 +26,7 @@ SHOWN = ("accuracy", "nll", "ece", "brier", "auroc", "fpr95", "coverage", "size"
 
 def evaluate(
     runs: Annotated[list[Path], typer.Argument(help="Folders of trained runs.")],
-    suite: Annotated[str, typer.Option("--suite", help="Of clean, shift, ood, adversarial, latents, with commas between.")] = "clean",
+    suite: Annotated[str, typer.Option("--suite", help="Of clean, natural, shift, ood, adversarial, latents, with commas between.")] = "clean",
     ood: Annotated[str, typer.Option("--ood", help="Data sets of outliers, with commas between; 'oos' is the set's own, 'noise' needs none.")] = "",
     corruptions: Annotated[str, typer.Option("--corruptions", help="Types of corruption; the 15 standard ones.")] = "",
     severities: Annotated[str, typer.Option("--severities", help="Of 1,2,3,4,5.")] = "1,2,3,4,5",

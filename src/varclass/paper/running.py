@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,16 @@ def reproduce(
     warn: Callable[[str], None] = lambda message: None,
 ) -> dict[str, Measured]:
     """Train and measure what the results files lack. Each model is written to them as soon as it is measured."""
-    jobs = available(plan(recipes, request), place, warn)
+    said: set[str] = set()
+
+    def once(message: str) -> None:
+        if message not in said:
+            said.add(message)
+            warn(message)
+
+    jobs = available(plan(recipes, request), place, once)
     held = {recipe.name: read_measured(place.results / f"{recipe.name}.json", recipe.name) for recipe in recipes}
-    left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, place, warn))]
+    left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, place, once))]
     for position, (job, wanted) in enumerate(left):
         began(position, len(left), job)
         run = fit(job.spec, place.runs, data_root=place.data_root, launch=place.launch, reporter=reporter())
@@ -165,20 +173,27 @@ def unmeasured(
 
 
 def options_of(experiment: Experiment, arm: str, place: Place, warn: Callable[[str], None]) -> Options:
-    """The options of an evaluation; sets of outliers that are not there are left out, and said."""
+    """The options of an evaluation; sets of outliers that are not there are left out, and said, and refused if none is left."""
     known = {each.name for each in fields(Options)}
     given = dict(experiment.options) | dict(ARMS[arm].options)
     assert given.keys() <= known, given
     options = Options(data_root=place.data_root, device=place.device, **given)
-    there = []
-    for name in options.outliers:
-        try:
-            if name != NOISE:
-                load(name, place.data_root, splits=["test"])
-            there.append(name)
-        except DataError as error:
-            warn(f"left out: {error}")
-    return replace(options, outliers=tuple(there))
+    missing = {name: message for name in options.outliers if (message := _lacking_outliers(name, place.data_root))}
+    if missing and len(missing) == len(options.outliers):
+        raise ValueError(next(iter(missing.values())))
+    for message in missing.values():
+        warn(f"left out: {message}")
+    return replace(options, outliers=tuple(name for name in options.outliers if name not in missing))
+
+
+@cache
+def _lacking_outliers(name: str, data_root: str | None) -> str:
+    try:
+        if name != NOISE:
+            load(name, data_root, splits=["test"])
+    except DataError as error:
+        return str(error)
+    return ""
 
 
 def stamp_of(options: Options) -> str:
