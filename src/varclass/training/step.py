@@ -32,7 +32,8 @@ class TrainingStep(nn.Module):
 @torch.no_grad()
 def _names(head: VariationalHead) -> tuple[str, ...]:
     """The terms that this head's objective has, found by asking it once."""
-    with torch.random.fork_rng(devices=[]):
-        terms = head.terms(head.class_prior.log_scale.new_zeros(1, head.in_features), torch.zeros(1, dtype=torch.long))
+    like = head.class_prior.log_scale
+    with torch.random.fork_rng(devices=[like.device] if like.is_cuda else []):
+        terms = head.terms(like.new_zeros(1, head.in_features), torch.zeros(1, dtype=torch.long, device=like.device))
     present = [name for name in TERMS if getattr(terms, name) is not None]
     return (*present, *([ACCURACY] if terms.judged is not None else []))
