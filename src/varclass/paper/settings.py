@@ -14,4 +14,6 @@ SOURCES = {  # by data, and size where samples are few: the experiment of `setti
     "cifar100": "cifar100/wrn-16-4/10000",
 }
 
-CHOSEN: dict[str, dict[str, str]] = {}
+CHOSEN: dict[str, dict[str, str]] = {
+    "mnist/500": {"ce": "ce:0.58", "gm": "gm:0.001:1", "vc": "vc:0.01:1"},
+}
