@@ -127,11 +127,12 @@ class Finding:
 def whose(model: str) -> str:
     """Of a model.
 
-    >>> whose("CE"), whose("CE after temperature scaling")
-    ("CE's", "CE's after temperature scaling")
+    >>> whose("CE"), whose("CE after temperature scaling"), whose("GM less one point")
+    ("CE's", "CE's after temperature scaling", "GM's less one point")
     """
-    name, after, how = model.partition(" after ")
-    return f"{name}'s{after}{how}"
+    word = next((word for word in (" after ", " less ") if word in model), " ")
+    name, joined, rest = model.partition(word)
+    return f"{name}'s{joined}{rest}" if word.strip() else f"{model}'s"
 
 
 def overall(verdicts: Sequence[str]) -> str:
