@@ -101,3 +101,11 @@ def test_mistakes_are_one_line(arguments, message, reproduce, tmp_path):
     assert line.startswith("error: ")
     assert message in line
     assert not (tmp_path / "results").exists()
+
+
+def test_a_file_in_the_place_of_the_results_is_refused_before_anything_is_trained(reproduce, tmp_path):
+    (tmp_path / "results").write_text("mine")
+    result = reproduce("toy")
+    assert result.error == f"--results-dir must be a folder; got the file {tmp_path / 'results'}"
+    assert not (tmp_path / "runs").exists()
+    assert (tmp_path / "results").read_text() == "mine"

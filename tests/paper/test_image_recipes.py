@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from varclass.paper import tsne
-from varclass.paper.findings import FAILS, HOLDS, NO_DATA, Published
+from varclass.paper.findings import FAILS, HOLDS, Published
 from varclass.paper.measured import Measured, read_measured
 from varclass.paper.recipe import Experiment
 from varclass.paper.recipes import adversarial, calibration, corruptions, ood
@@ -35,23 +35,6 @@ def finding(recipe, measured, start):
 def cell(recipe, measured, **wanted):
     (found,) = [each for each in recipe.cells(measured) if wanted.items() <= vars(each).items()]
     return found
-
-
-def test_every_experiment_of_both_forms_is_a_run_that_can_be_made_and_no_run_is_in_both(recipe):
-    quick, full = (plan([recipe], Request(full=form)) for form in (False, True))
-    for jobs, form in ((quick, False), (full, True)):
-        experiments = recipe.experiments(form)
-        assert len(jobs) == sum(len(each.arms) * each.seeds for each in experiments)
-        assert len({each.key for each in experiments}) == len(experiments)
-    assert not {job.spec.id for job in quick} & {job.spec.id for job in full}
-    assert all(job.experiment.seeds == 5 for job in full)
-
-
-def test_without_results_there_is_nothing_to_show_and_nothing_holds(recipe):
-    nothing = Measured(recipe.name)
-    assert recipe.cells(nothing) == []
-    assert [each for each in recipe.figures(nothing) if each] == []
-    assert {each.verdict for each in recipe.findings(nothing)} == {NO_DATA}
 
 
 @pytest.mark.parametrize(("full", "encoder"), [(False, "lenet"), (True, "wrn-28-10")])

@@ -102,6 +102,12 @@ def test_more_seeds_and_other_options_are_measured_beside(place):
     assert alphas == {0.2}  # in the place of the earlier rows
 
 
+def test_a_run_of_the_quick_form_does_not_stand_for_one_of_the_full(place):
+    reproduce([CLEAN], Request(seeds=1, arms=("ce",)), place)
+    found = reproduce([CLEAN], Request(full=True, seeds=1, arms=("ce",)), place)["clean-one"]
+    assert [(run.seed, run.full) for run in found] == [(0, False), (0, True)]
+
+
 def test_models_can_go_once_they_are_measured(place):
     reproduce([CLEAN], Request(seeds=1, arms=("ce",)), replace(place, keep_runs=False))
     assert not list(place.runs.iterdir())

@@ -29,23 +29,6 @@ def recipe(request):
     return request.param.RECIPE
 
 
-def test_every_experiment_of_both_forms_is_a_run_that_can_be_made_and_no_run_is_in_both(recipe):
-    quick, full = (plan([recipe], Request(full=form)) for form in (False, True))
-    for jobs, form in ((quick, False), (full, True)):
-        experiments = recipe.experiments(form)
-        assert len(jobs) == sum(len(each.arms) * each.seeds for each in experiments)
-        assert len({each.key for each in experiments}) == len(experiments)
-    assert not {job.spec.id for job in quick} & {job.spec.id for job in full}
-    assert all(job.experiment.seeds == (3 if recipe.name == "medmnist" else 5) for job in full)
-
-
-def test_without_results_there_is_nothing_to_show_and_nothing_holds(recipe):
-    nothing = Measured(recipe.name)
-    assert recipe.cells(nothing) == []
-    assert [each for each in recipe.figures(nothing) if each] == []
-    assert {finding.verdict for finding in recipe.findings(nothing)} == {NO_DATA}
-
-
 # ------------------------------------------------------------------------------------------------------------ latents
 
 

@@ -56,6 +56,8 @@ def reproduce(
     if not names:
         raise ValueError(f"reproduce needs a name; got none: one of {', '.join(RECIPES)}, or all")
     recipes = pick_recipes(names)
+    if results_dir.exists() and not results_dir.is_dir():
+        raise ValueError(f"--results-dir must be a folder; got the file {results_dir}")
     try:
         if merge:
             held = _merge(recipes, merge, results_dir)

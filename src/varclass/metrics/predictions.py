@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from varclass.atomic import replacing
 from varclass.metrics.arguments import check_labels
 
 FIELDS = ("log_joint", "labels", "index")
@@ -135,16 +136,8 @@ class Predictions:
             stored = self.log_joint.astype(np.float32)
         if not np.array_equal(np.isfinite(stored), np.isfinite(self.log_joint)):
             raise ValueError("log_joint must lie within float32's range to be saved; got an entry beyond 3.4e38")
-        partial = path.with_name(path.name + ".partial")
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, log_joint=stored, labels=self.labels, index=self.index)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            np.savez(file, log_joint=stored, labels=self.labels, index=self.index)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Predictions:

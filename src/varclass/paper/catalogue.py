@@ -34,8 +34,8 @@ RECIPES: dict[str, Recipe] = {part.RECIPE.name: part.RECIPE for part in PARTS}
 
 def pick_recipes(names: list[str]) -> list[Recipe]:
     """Recipes by name; "all" for every one that the paper has."""
-    if names == ["all"]:
-        return [recipe for recipe in RECIPES.values() if recipe is not choosing.RECIPE]
+    paper = [name for name in RECIPES if name != choosing.RECIPE.name]
     for name in names:
-        check_choice("recipe", name, RECIPES)
-    return [RECIPES[name] for name in dict.fromkeys(names)]
+        check_choice("recipe", name, (*RECIPES, "all"))
+    chosen = [each for name in names for each in (paper if name == "all" else [name])]
+    return [RECIPES[name] for name in dict.fromkeys(chosen)]

@@ -103,9 +103,9 @@ class Measured:
         """Test samples of the rows that match; the fewest if they differ, 0 without a row."""
         return min((row.n for _, row in self.rows(experiment, arm, suite, method, **match)), default=0)
 
-    def has(self, run_id: str, suite: str, stamp: str) -> bool:
-        """Whether a suite of a run was measured with these options."""
-        return any(run.id == run_id and run.stamps.get(suite) == stamp for run in self.runs)
+    def has(self, run_id: str, suite: str, stamp: str, full: bool) -> bool:
+        """Whether a suite of a run was measured with these options, for this form."""
+        return any((run.id, run.full, run.stamps.get(suite)) == (run_id, full, stamp) for run in self.runs)
 
     def merged(self, runs: Iterable[MeasuredRun]) -> Measured:
         """With these runs beside those there are. One that has the place of another but other settings takes it over."""
@@ -132,7 +132,7 @@ def read_measured(path: Path, recipe: str) -> Measured:
             raise ValueError(f"expected format {FORMAT} and recipe {recipe!r}; got {held['format']!r} and {held['recipe']!r}")
         return Measured(recipe, tuple(_unpacked(run) for run in held["runs"]))
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}: expected the results of a recipe; got {error!r}") from None
+        raise ValueError(f"{path}: expected the results of a recipe; got {error!r}: move it away to begin anew") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 

@@ -127,7 +127,7 @@ def reproduce(
 
     jobs = available(plan(recipes, request), place, once)
     held = {recipe.name: read_measured(place.results / f"{recipe.name}.json", recipe.name) for recipe in recipes}
-    left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, place, once))]
+    left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, request.full, place, once))]
     for position, (job, wanted) in enumerate(left):
         began(position, len(left), job)
         run = fit(job.spec, place.runs, data_root=place.data_root, launch=place.launch, reporter=reporter())
@@ -160,14 +160,14 @@ def _lacking_by_data(jobs: Iterable[Job], place: Place) -> dict[str, str]:
 
 
 def unmeasured(
-    job: Job, held: Mapping[str, Measured], place: Place, warn: Callable[[str], None]
+    job: Job, held: Mapping[str, Measured], full: bool, place: Place, warn: Callable[[str], None]
 ) -> list[tuple[Recipe, Experiment, Options]]:
     """For whom this model is still to be measured, and with which options."""
     found = []
     for recipe, experiment in job.wanted:
         options = options_of(experiment, job.arm, place, warn)
         stamp = stamp_of(options)
-        if not all(held[recipe.name].has(job.spec.id, suite, stamp) for suite in experiment.suites):
+        if not all(held[recipe.name].has(job.spec.id, suite, stamp, full) for suite in experiment.suites):
             found.append((recipe, experiment, options))
     return found
 

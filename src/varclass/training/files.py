@@ -11,33 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from varclass.atomic import PARTIAL, replacing
+
 if TYPE_CHECKING:
     from torch import Tensor
-
-PARTIAL = ".partial"
 
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file by this text, or leave it as it was."""
-    partial = path.with_name(path.name + PARTIAL)
-    try:
-        with naming(path), partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """An OSError that names the file: a disk that fills up while one is written does not say which."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+    with replacing(path) as file:
+        file.write(text.encode())
 
 
 def write_json(path: Path, values: Any) -> None:

@@ -7,7 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from varclass.training.files import naming, write_text
+from varclass.atomic import naming
+from varclass.training.files import write_text
 
 
 def finite(row: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 
+from varclass.atomic import PARTIAL
 from varclass.classifier import Classifier
-from varclass.training.files import PARTIAL, save_tensors, sha256, write_json, write_text
+from varclass.training.files import save_tensors, sha256, write_json, write_text
 from varclass.training.history import History
 from varclass.training.model import build_model
 from varclass.training.spec import RunSpec, read_spec, to_toml
