@@ -43,9 +43,16 @@ def test_temperature_is_a_minimum_of_the_nll(simulate):
     assert all(nll(TemperatureScaling(best.temperature * factor).apply(held)) > at_best for factor in (0.9, 0.999, 1.001, 1.1))
 
 
-def test_data_without_an_error_go_to_the_end_of_the_range():
-    right = Predictions.of([[1.0, 0.0], [0.0, 1.0]], [0, 1])
-    assert TemperatureScaling.fit(right).temperature == math.exp(-LOG_RANGE)
+def test_data_without_an_error_cannot_say_what_the_temperature_is():
+    """They would make it 0, and the first error on new data cost thousands of nats."""
+    right = Predictions.of([[1.0, 0.0], [0.0, 1.0], [3.0, 0.5]], [0, 1, 0])
+    scaling = TemperatureScaling.fit(right)
+    assert scaling.is_identity
+    new = Predictions.of([[1.0, 0.0]], [1])
+    assert nll(scaling.apply(new)) == nll(new)
+
+
+def test_data_with_nothing_but_errors_go_to_the_end_of_the_range():
     wrong = Predictions.of([[1.0, 0.0], [0.0, 1.0]], [1, 0])
     assert TemperatureScaling.fit(wrong).temperature == math.exp(LOG_RANGE)
 

@@ -16,7 +16,7 @@ import numpy as np
 from varclass.metrics.predictions import Predictions
 from varclass.metrics.scores import nll
 
-LOG_RANGE = 8.0  # log T from -8 to 8: data without an error, or with nothing but, have no finite optimum
+LOG_RANGE = 8.0  # log T from -8 to 8: where hardly anything is right, there is no finite optimum
 RIDGE = 1e-4  # on each squared distance from the identity, beside a mean NLL: unseen classes stay as they are
 
 
@@ -51,7 +51,10 @@ class TemperatureScaling(Scaling):
 
     @classmethod
     def fit(cls, predictions: Predictions) -> TemperatureScaling:
-        """The T that minimizes the NLL, between exp(-8) and exp(8).
+        """The T that minimizes the NLL, between exp(-8) and exp(8); 1 if there is no error to learn confidence from.
+
+        Without an error every colder T has a lower NLL, down to T = 0: one error among new samples would then cost an
+        unbounded number of nats. Such data cannot say what T is, so p(y|x) stays as it was trained.
 
         The NLL is convex in 1/T, so its derivative, E[sum_c p'(c|x) log p(c|x) - log p(y|x)], has one root in log T.
 
@@ -71,7 +74,7 @@ class TemperatureScaling(Scaling):
             return float(((probs * possible).sum(1) - own).mean())
 
         if slope(-LOG_RANGE) <= 0:  # colder is better to the end
-            return _if_better(cls(math.exp(-LOG_RANGE)), cls(1.0), predictions)
+            return cls(1.0)
         if slope(LOG_RANGE) >= 0:
             return _if_better(cls(math.exp(LOG_RANGE)), cls(1.0), predictions)
         root = brentq(slope, -LOG_RANGE, LOG_RANGE, xtol=1e-13)
