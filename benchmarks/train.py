@@ -58,7 +58,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=None, help="steps of a block; 20 on a GPU, 2 on a CPU")
     parser.add_argument("--forms", default=",".join(FORMS))
     parser.add_argument("--deterministic", action=argparse.BooleanOptionalAction, default=True)
-    parser.add_argument("--commit", help="of the code that runs, where there is no checkout to ask")
     parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md")
     options = parser.parse_args()
     gpu = options.device.startswith("cuda")
@@ -74,9 +73,7 @@ def main() -> None:
         "command": ["benchmarks/train.py"],
         "deterministic": options.deterministic,
     }
-    source |= {"encoder": encoder, "batch_size": batch, "steps_per_block": steps} | (
-        {"commit": options.commit} if options.commit else {}
-    )
+    source |= {"encoder": encoder, "batch_size": batch, "steps_per_block": steps}
     text = as_markdown(rows, source)
     print(text)
     if options.save:

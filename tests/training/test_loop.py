@@ -75,6 +75,14 @@ def test_the_commit_is_that_of_the_checkout_the_package_runs_from():
     assert commit() in (head, f"{head}+") if head else commit() is None
 
 
+def test_where_there_is_no_checkout_the_environment_may_say_the_commit(monkeypatch):
+    monkeypatch.setattr("varclass.__file__", "/nowhere/varclass/__init__.py")
+    monkeypatch.delenv("VARCLASS_COMMIT", raising=False)
+    assert commit() is None
+    monkeypatch.setenv("VARCLASS_COMMIT", "abc")
+    assert commit() == "abc"
+
+
 TERMS = {
     "ce": {"total", "posterior", "label"},
     "gm": {"total", "posterior", "label", "prior"},

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from varclass.classifier import Classifier
 from varclass.data.catalogue import CATALOGUE
@@ -43,6 +44,18 @@ class Options:
     keep_log_joints: bool = False  # of corrupted images
 
 
+class LowPrecision(nn.Module):
+    """An encoder in bf16 where it was trained in it; the head stays in fp32, as in training."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return self.encoder(x)
+
+
 @dataclass(frozen=True)
 class Subject:
     """One run under evaluation."""
@@ -53,8 +66,11 @@ class Subject:
     @cached_property
     def model(self) -> Classifier:
         model = self.run.load_model(self.options.device)
-        if self.task.kind == "image" and torch.device(self.options.device).type == "cuda":
-            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if torch.device(self.options.device).type == "cuda":
+            if self.task.kind == "image":
+                model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+            if self.run.spec.training.precision == "bf16":
+                model.encoder = LowPrecision(model.encoder)
         return model
 
     @cached_property

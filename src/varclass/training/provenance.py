@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import subprocess
 import sys
@@ -30,15 +31,18 @@ def provenance(device: torch.device) -> dict[str, Any]:
     }
 
 
+COMMIT = "VARCLASS_COMMIT"  # says it where there is no checkout to ask: an image, a copy on another machine
+
+
 def commit() -> str | None:
-    """The commit of the checkout the package runs from, with "+" if files differ from it; None if there is none."""
+    """The commit of the checkout the package runs from, with "+" if files differ from it; else what COMMIT says; else None."""
     here = Path(varclass.__file__).resolve().parent
     try:
         _git(here, "ls-files", "--error-unmatch", "__init__.py")  # else it is a package installed inside another checkout
         head = _git(here, "rev-parse", "HEAD")
         changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", ".")
     except (OSError, subprocess.CalledProcessError):
-        return None
+        return os.environ.get(COMMIT)
     return head + ("+" if changed else "")
 
 
