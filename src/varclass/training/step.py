@@ -25,8 +25,8 @@ class TrainingStep(nn.Module):
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.low_precision):
             features = self.model.encoder(x)
         terms = self.model.head.terms(features, y, drawn)
-        found = {**vars(terms), ACCURACY: terms.discriminator_accuracy()}
-        return terms.total, torch.stack([found[name].detach() for name in self.logged])
+        found = [terms.discriminator_accuracy() if name == ACCURACY else getattr(terms, name) for name in self.logged]
+        return terms.total, torch.stack(found).detach()
 
 
 @torch.no_grad()
