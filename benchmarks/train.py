@@ -32,6 +32,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from varclass.classifier import Classifier
 from varclass.data.split import Split
 from varclass.training.defaults import complete
 from varclass.training.files import write_json, write_text
@@ -42,6 +43,7 @@ from varclass.training.provenance import provenance
 from varclass.training.reporting import Reporter
 from varclass.training.runs import Run
 from varclass.training.spec import EncoderSpec, HeadSpec, RunSpec, TrainingSpec
+from varclass.training.step import TrainingStep
 from varclass.training.task import TrainingData, task_of
 
 IMAGES, SIZE, CLASSES = 50_000, 32, 10
@@ -125,28 +127,29 @@ def endless(trainer: Trainer) -> Iterator[tuple[np.ndarray, Tensor]]:
         yield from zip(batches, trainer.source.read(iter(batches)), strict=True)
 
 
-class SoftmaxStep(nn.Module):
+class SoftmaxStep(TrainingStep):
     """The step of a trainer with the usual output layer."""
 
-    def __init__(self, encoder: nn.Module, features: int, precision: str) -> None:
-        super().__init__()
-        self.encoder, self.linear, self.low_precision = encoder, nn.Linear(features, CLASSES), precision == "bf16"
+    def __init__(self, model: Classifier, precision: str) -> None:
+        super().__init__(model, precision)
+        self.linear = nn.Linear(model.head.in_features, CLASSES)
 
-    def forward(self, x: Tensor, y: Tensor, drawn: object = None) -> tuple[Tensor, Tensor]:
+    def _judge(self, features: Tensor, y: Tensor, drawn: object) -> tuple[Tensor, Tensor]:
         """Cross-entropy, twice: to descend and to log."""
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.low_precision):
-            logits = self.linear(self.encoder(x))
+        with torch.autocast(features.device.type, torch.bfloat16, enabled=self.low_precision):
+            logits = self.linear(features)
         loss = F.cross_entropy(logits.float(), y)
         return loss, loss.detach()[None]
 
 
 def use_softmax(trainer: Trainer) -> None:
     """Put the usual output layer in the place of the trainer's head."""
-    step = SoftmaxStep(trainer.model.encoder, trainer.model.head.in_features, trainer.options.precision).to(trainer.device)
+    step = SoftmaxStep(trainer.model, trainer.options.precision).to(trainer.device)
     if trainer.launch.compile:
-        step.compile(fullgraph=True, dynamic=False)
+        step.compile_parts()
     trainer.step = step
-    trainer.optimizer = torch.optim.SGD(step.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    learned = [*trainer.model.encoder.parameters(), *step.linear.parameters()]
+    trainer.optimizer = torch.optim.SGD(learned, lr=0.1, momentum=0.9, nesterov=True, weight_decay=5e-4)
 
 
 class OneByOne(torch.utils.data.Dataset[tuple[Tensor, int]]):
@@ -189,7 +192,7 @@ def plain_loop(encoder: str, batch: int, launch: Launch) -> Callable[[], None]:
         if x.is_cuda:
             x = x.contiguous(memory_format=torch.channels_last)
         trainer.optimizer.zero_grad(set_to_none=True)
-        trainer.step(x, y.to(trainer.device, non_blocking=True))[0].backward()
+        trainer.step(x, y.to(trainer.device, non_blocking=True), None)[0].backward()
         trainer.optimizer.step()
 
     return step

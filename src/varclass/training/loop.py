@@ -148,8 +148,7 @@ class Trainer:
         self._restore()
         step = TrainingStep(self.model, self.options.precision)
         if self._compiles():
-            torch.compiler.reset()  # a process that trains many models would reach the limit on recompilations
-            step.compile(fullgraph=True, dynamic=False)
+            step.compile_parts()
         self.logged = step.logged
         self.step = accelerator.prepare_model(step)
         self.pending: deque[tuple[int, Tensor]] = deque()  # what was logged on the device and not yet looked at

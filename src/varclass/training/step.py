@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,12 +23,27 @@ class TrainingStep(nn.Module):
         super().__init__()
         self.model, self.low_precision = model, precision == "bf16"
         self.logged = _names(model.head)
+        self.encode: Callable[[Tensor], Tensor] = self._encode
+        self.judge: Callable[[Tensor, Tensor, Drawn | None], tuple[Tensor, Tensor]] = self._judge
+
+    def compile_parts(self) -> None:
+        """Compile encoder and head apart, so that the large one is compiled once for all objectives: torch keeps it on disk."""
+        torch.compiler.reset()  # a process that trains many models would reach the limit on recompilations
+        self.encode = torch.compile(self._encode, fullgraph=True, dynamic=False)
+        self.judge = torch.compile(self._judge, fullgraph=True, dynamic=False)
 
     def forward(self, x: Tensor, y: Tensor, drawn: Drawn | None) -> tuple[Tensor, Tensor]:
+        return self.judge(self.encode(x), y, drawn)
+
+    def _encode(self, x: Tensor) -> Tensor:
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.low_precision):
-            features = self.model.encoder(x)
+            return self.model.encoder(x)
+
+    def _judge(self, features: Tensor, y: Tensor, drawn: Drawn | None) -> tuple[Tensor, Tensor]:
         terms = self.model.head.terms(features, y, drawn)
-        found = [terms.discriminator_accuracy() if name == ACCURACY else getattr(terms, name) for name in self.logged]
+        found: list[Any] = [
+            terms.discriminator_accuracy() if name == ACCURACY else getattr(terms, name) for name in self.logged
+        ]
         return terms.total, torch.stack(found).detach()
 
 
