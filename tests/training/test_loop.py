@@ -69,16 +69,20 @@ def test_record_says_where_the_numbers_come_from(trained):
     json.loads((trained.path / "record.json").read_text(), parse_constant=pytest.fail)  # no NaN, which is no JSON
 
 
-def test_the_commit_is_that_of_the_checkout_the_package_runs_from():
+def test_the_commit_is_that_of_the_checkout_the_package_runs_from(monkeypatch):
+    monkeypatch.delenv("VARCLASS_COMMIT", raising=False)
     folder = Path(varclass.__file__).parent
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False).stdout.strip()
     assert commit() in (head, f"{head}+") if head else commit() is None
 
 
-def test_where_there_is_no_checkout_the_environment_may_say_the_commit(monkeypatch):
-    monkeypatch.setattr("varclass.__file__", "/nowhere/varclass/__init__.py")
+def test_outside_a_checkout_there_is_no_commit(monkeypatch):
     monkeypatch.delenv("VARCLASS_COMMIT", raising=False)
+    monkeypatch.setattr("varclass.__file__", "/nowhere/varclass/__init__.py")
     assert commit() is None
+
+
+def test_the_environment_may_say_the_commit(monkeypatch):
     monkeypatch.setenv("VARCLASS_COMMIT", "abc")
     assert commit() == "abc"
 

@@ -14,7 +14,7 @@ from varclass.classifier import Classifier
 from varclass.core.head import average_prediction
 from varclass.data.split import Split
 from varclass.metrics.predictions import Predictions
-from varclass.training.batches import Source
+from varclass.training.batches import Source, on_device
 from varclass.training.model import model_input
 from varclass.training.task import Task
 
@@ -36,7 +36,7 @@ class Predictor:
         source = Source(split, self.task, self.device)
         rows = [np.arange(i, min(i + BATCH, len(split))) for i in range(0, len(split), BATCH)]
         for index, stored in zip(rows, source.read(iter(rows)), strict=True):
-            yield model_input(stored), source.labels[torch.from_numpy(index).to(self.device)]
+            yield model_input(stored), source.labels[on_device(index, self.device)]
 
     @torch.no_grad()
     def predict(self, split: Split) -> Predictions:

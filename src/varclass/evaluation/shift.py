@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from varclass.data.root import data_root
 from varclass.data.split import Split
 from varclass.evaluation.clean import RAW, TEMPERATURE, repairs, scored
 from varclass.evaluation.scorebook import Row
 from varclass.evaluation.subject import Subject, some_of
+from varclass.training.model import as_tensor
 
 
 def shift(subject: Subject) -> Iterator[Row]:
@@ -42,7 +42,7 @@ def corrupted(subject: Subject, name: str, severity: int) -> Split:
     if subject.options.corrupted:
         return some_of(published(subject, Path(subject.options.corrupted), name, severity), subject.options.samples)
     split = subject.some
-    images = torch.from_numpy(np.ascontiguousarray(np.asarray(split.inputs))).permute(0, 3, 1, 2)
+    images = as_tensor(np.asarray(split.inputs), subject.task)
     made = corrupt(images.to(subject.options.device), name, severity, seed=subject.seed).cpu()
     return replace(split, inputs=made.permute(0, 2, 3, 1).contiguous().numpy())
 

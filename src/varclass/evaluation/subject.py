@@ -180,7 +180,7 @@ def as_task(split: Split, task: Task) -> Split:
 def fitted(pixels: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Images (N, H, W, C) brought to another (C, H, W)."""
     channels, height, width = shape
-    images = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2)
+    images = torch.from_numpy(np.require(pixels, requirements=["C", "W"])).permute(0, 3, 1, 2)
     if images.shape[1] != channels:
         images = images.expand(-1, 3, -1, -1) if channels == 3 else images.float().mean(1, keepdim=True).round().to(torch.uint8)
     if images.shape[2:] != (height, width):

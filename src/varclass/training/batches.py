@@ -77,8 +77,7 @@ class Source:
         """The stored inputs of each batch, on the device."""
         if self.files is None:
             for index in batches:
-                chosen = torch.from_numpy(index).to(self.stored.device)
-                yield self.stored[chosen].to(self.device, non_blocking=True)
+                yield self.stored[on_device(index, self.stored.device)].to(self.device, non_blocking=True)
             return
         loader = torch.utils.data.DataLoader(
             _Decoded(self.files, self.task),
@@ -89,6 +88,12 @@ class Source:
         )
         for stored in loader:
             yield stored.to(self.device, non_blocking=True)
+
+
+def on_device(index: np.ndarray, device: torch.device) -> Tensor:
+    """Row numbers where the data is. A GPU is not waited for: between two steps it would have nothing to do."""
+    rows = torch.from_numpy(index)
+    return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
 
 
 class _Decoded(torch.utils.data.Dataset[Tensor]):

@@ -19,7 +19,7 @@ from torch import Tensor
 from varclass.classifier import Classifier
 from varclass.core.targets import Target
 from varclass.training.augmentation import smooth
-from varclass.training.batches import Plan, Source, chances, seed_everything, transform
+from varclass.training.batches import Plan, Source, chances, on_device, seed_everything, transform
 from varclass.training.checkpoint import Checkpoint, load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from varclass.training.defaults import complete
 from varclass.training.history import finite
@@ -203,7 +203,7 @@ class Trainer:
         """One update. Its random choices are the same however many processes share the batch."""
         options, parts = self.options, self.options.accumulate
         seed_everything(self.spec.seed, self.done)
-        labels = self.source.labels[torch.from_numpy(index).to(self.device)]
+        labels = self.source.labels[on_device(index, self.device)]
         share = float(np.random.beta(options.mixup, options.mixup)) if options.mixup else 1.0  # noqa: NPY002
         chance, drawn = chances(len(labels), self.device), self._draw(labels, share)
         mine = self.share.rows(len(labels))

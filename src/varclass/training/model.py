@@ -45,7 +45,7 @@ def as_tensor(inputs: np.ndarray, task: Task) -> Tensor:
     """Inputs as they are stored for training: uint8 images channels first, float vectors, or token ids."""
     if task.kind == "text":
         return HashTokenizer(length=task.shape[0])(inputs).to(torch.int32)
-    tensor = torch.from_numpy(np.ascontiguousarray(inputs))
+    tensor = torch.from_numpy(np.require(inputs, requirements=["C", "W"]))  # read from a file it may be read-only
     return tensor.permute(0, 3, 1, 2).contiguous() if task.kind == "image" else tensor
 
 

@@ -31,18 +31,20 @@ def provenance(device: torch.device) -> dict[str, Any]:
     }
 
 
-COMMIT = "VARCLASS_COMMIT"  # says it where there is no checkout to ask: an image, a copy on another machine
+COMMIT = "VARCLASS_COMMIT"  # says it where the code is a copy: an image, another machine
 
 
 def commit() -> str | None:
-    """The commit of the checkout the package runs from, with "+" if files differ from it; else what COMMIT says; else None."""
+    """The commit of the checkout the package runs from, with "+" if files differ from it, unless COMMIT says it."""
+    if said := os.environ.get(COMMIT):
+        return said
     here = Path(varclass.__file__).resolve().parent
     try:
         _git(here, "ls-files", "--error-unmatch", "__init__.py")  # else it is a package installed inside another checkout
         head = _git(here, "rev-parse", "HEAD")
         changed = _git(here, "status", "--porcelain", "--untracked-files=no", "--", ".")
     except (OSError, subprocess.CalledProcessError):
-        return os.environ.get(COMMIT)
+        return None
     return head + ("+" if changed else "")
 
 

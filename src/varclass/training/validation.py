@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from varclass.classifier import Classifier
 from varclass.core.priors import GaussianPrior
-from varclass.training.batches import Share, Source
+from varclass.training.batches import Share, Source, on_device
 from varclass.training.model import model_input
 
 BATCH = 1024
@@ -44,7 +44,7 @@ def validate(model: Classifier, source: Source, share: Share, add_up: Callable[[
     training = model.training
     model.eval()
     for index, stored in zip(batches, source.read(iter(batches)), strict=True):
-        y = source.labels[torch.from_numpy(index).to(device)]
+        y = source.labels[on_device(index, device)]
         with torch.autocast(device.type, torch.bfloat16, enabled=low_precision):
             features = model.encoder(model_input(stored))
         log_posterior = model.head.log_posterior(features)

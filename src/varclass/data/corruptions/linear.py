@@ -125,4 +125,5 @@ def mean_map(pairs: list[tuple[Tensor, Tensor]]) -> Tensor:
 
 def _sparse(target: Tensor, source: Tensor, weight: Tensor, count: int) -> Tensor:
     places = torch.stack([target.flatten(), source.flatten()])
-    return torch.sparse_coo_tensor(places, weight.flatten(), (count, count), check_invariants=True).coalesce()
+    with torch.sparse.check_sparse_tensor_invariants():
+        return torch.sparse_coo_tensor(places, weight.flatten(), (count, count)).coalesce()
