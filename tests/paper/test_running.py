@@ -12,6 +12,7 @@ from varclass.paper.arms import ARMS, COMPARED, settings_of
 from varclass.paper.measured import Measured, read_measured
 from varclass.paper.recipe import Experiment, Recipe
 from varclass.paper.running import Place, Request, plan, reproduce, spec_of
+from varclass.paper.wording import made_with
 
 SMALL = {"data.limit": 200, "training.epochs": 1, "encoder.options": {"hidden": [16], "features": 8}}
 
@@ -114,6 +115,21 @@ def test_models_can_go_once_they_are_measured(place):
     began = []
     reproduce([CLEAN], Request(seeds=1, arms=("ce",)), place, began=lambda *each: began.append(each))
     assert not began
+
+
+def test_a_run_that_diverges_is_said_and_written_down_and_does_not_stop_the_others(place, monkeypatch):
+    wild = {"training.optimizer": "sgd", "training.lr": 1e12}
+    monkeypatch.setitem(ARMS, "ce", replace(ARMS["ce"], changes=dict(ARMS["ce"].changes) | wild))
+    said = []
+    one = replace(CLEAN, quick=(replace(CLEAN.quick[0], seeds=1),))
+    held = reproduce([one], Request(), replace(place, keep_runs=False), warn=said.append)["clean-one"]
+    assert [(run.arm, run.diverged, bool(run.rows)) for run in held] == [("ce", True, False), ("vc", False, True)]
+    assert "ce, seed 0 has no numbers" in said[0]
+    assert "became" in said[0]
+    assert "diverged, so that there are no numbers: digits, mlp, 200 samples, quick with CE (seed 0)" in made_with(held)
+    assert not any(place.runs.iterdir())
+    monkeypatch.setattr(running, "fit", None)  # it is not tried again
+    assert len(reproduce([one], Request(), place)["clean-one"].runs) == 2
 
 
 def test_results_of_two_machines_merge(tmp_path):

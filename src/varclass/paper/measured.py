@@ -17,7 +17,7 @@ from varclass.training.files import write_text
 
 FORMAT = 1
 DIGITS = 6  # of a score, significant: what a file of thousands of rows need not carry further
-KEPT = ("task", "samples", "steps", "epochs", "validation", "best_epoch", "head", "seconds", "device", "processes")
+KEPT = ("task", "samples", "steps", "epochs", "validation", "best_epoch", "head", "seconds", "device", "processes", "error")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class MeasuredRun:
     def place(self) -> tuple[str, str, int, bool]:
         """Where it stands among the results: there is one run in each place."""
         return self.experiment, self.arm, self.seed, self.full
+
+    @property
+    def diverged(self) -> bool:
+        """Whether its loss became infinite or NaN: it was run, and there is nothing to measure."""
+        return bool(self.record.get("error"))
 
     @property
     def evaluated(self) -> Evaluated:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
@@ -19,10 +20,10 @@ from varclass.paper.arms import ARMS, settings_of
 from varclass.paper.measured import KEPT, Measured, MeasuredRun, read_measured
 from varclass.paper.recipe import Experiment, Recipe
 from varclass.paper.schedules import make_spec
-from varclass.report.reading import Row, read_run
+from varclass.report.reading import Evaluated, Row, read_run
 from varclass.training.defaults import complete
 from varclass.training.launch import Launch
-from varclass.training.loop import DEFAULT_LAUNCH, fit
+from varclass.training.loop import DEFAULT_LAUNCH, NonFinite, fit
 from varclass.training.reporting import Reporter
 from varclass.training.runs import Run
 from varclass.training.spec import RunSpec, override
@@ -130,9 +131,14 @@ def reproduce(
     left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, request.full, place, once))]
     for position, (job, wanted) in enumerate(left):
         began(position, len(left), job)
-        run = fit(job.spec, place.runs, data_root=place.data_root, launch=place.launch, reporter=reporter())
+        try:
+            run = fit(job.spec, place.runs, data_root=place.data_root, launch=place.launch, reporter=reporter())
+        except NonFinite as error:
+            run = Run.open(place.runs / job.spec.id)
+            warn(f"{job.experiment.key}, {job.arm}, seed {job.spec.seed} has no numbers: {error}")
         for recipe, experiment, options in wanted:
-            evaluate(run, experiment.suites, options, again=False, suites_beside=recipe.suites)
+            if run.finished:
+                evaluate(run, experiment.suites, options, again=False, suites_beside=recipe.suites)
             found = measured_run(run, job, experiment, options, request.full)
             held[recipe.name] = held[recipe.name].merged([found])
             held[recipe.name].save(place.results / f"{recipe.name}.json")
@@ -204,7 +210,7 @@ def stamp_of(options: Options) -> str:
 
 def measured_run(run: Run, job: Job, experiment: Experiment, options: Options, full: bool) -> MeasuredRun:
     """What a run's folder holds of some suites, as results keep it."""
-    found = read_run(run.path)
+    found = read_run(run.path) if run.finished else unevaluated(run)
     rows = [row for row in found.rows if row.suite in experiment.suites]
     return MeasuredRun(
         id=job.spec.id,
@@ -213,12 +219,18 @@ def measured_run(run: Run, job: Job, experiment: Experiment, options: Options, f
         seed=job.spec.seed,
         full=full,
         spec=found.spec,
-        record={name: found.record[name] for name in KEPT if name in found.record},
+        record={name: found.record[name] for name in KEPT if found.record.get(name) is not None},
         provenance={name: value for name, value in found.provenance.items() if name != "command"},  # it may name a home
         rows=tuple(_light(row) for row in rows),
         stamps=dict.fromkeys(experiment.suites, stamp_of(options)),
         view=_light_view(found.view) if "latents" in experiment.suites else None,
     )
+
+
+def unevaluated(run: Run) -> Evaluated:
+    """A run that diverged: what it is, without a number."""
+    spec = tomllib.loads((run.path / "spec.toml").read_text(encoding="utf-8"))
+    return Evaluated(run.path, spec, run.record, [], [], run.record.get("provenance", {}), None)
 
 
 def _light(row: Row) -> Row:

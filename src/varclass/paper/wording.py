@@ -182,7 +182,14 @@ def made_with(part: Measured) -> str:
     commits = dict.fromkeys(commit_of(run) for run in part)
     seconds = sum(float(run.record.get("seconds", 0)) for run in part)
     runs = f"{len(part.runs)} model" + ("s" if len(part.runs) > 1 else "")
-    return f"{runs}, trained in {_time(seconds)} on {_listed(devices)}; {_listed(versions)}; commit {_listed(commits)}."
+    made = f"{runs}, trained in {_time(seconds)} on {_listed(devices)}; {_listed(versions)}; commit {_listed(commits)}."
+    return " ".join([made, *diverged(part)])
+
+
+def diverged(part: Measured) -> list[str]:
+    """A sentence on the runs whose loss became infinite or NaN, if there are any."""
+    found = [f"{place_of(part, run.experiment)} with {label_of(run.arm)} (seed {run.seed})" for run in part if run.diverged]
+    return [f"Training diverged, so that there are no numbers: {'; '.join(found)}."] if found else []
 
 
 def versions_of(run: MeasuredRun) -> str:
