@@ -223,7 +223,7 @@ def measured_run(run: Run, job: Job, experiment: Experiment, options: Options, f
         provenance={name: value for name, value in found.provenance.items() if name != "command"},  # it may name a home
         rows=tuple(_light(row) for row in rows),
         stamps=dict.fromkeys(experiment.suites, stamp_of(options)),
-        view=_light_view(found.view) if "latents" in experiment.suites else None,
+        view=_light_view(found.view) if "latents" in experiment.suites and job.spec.seed == 0 else None,  # one is drawn
     )
 
 

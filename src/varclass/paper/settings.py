@@ -17,7 +17,4 @@ SOURCES = {  # by data, and size where samples are few: the experiment of `setti
 
 CHOSEN: dict[str, dict[str, str]] = {
     "mnist/500": {"gm": "gm:0.001:1", "vc": "vc:0.01:1"},
-    "cifar10/1000": {"gm": "gm:0.01:4", "vc": "vc:0.001:4"},
-    "cifar10": {"gm": "gm:0.01:4", "vc": "vc:0.01:4"},
-    "cifar100": {"gm": "gm:0.01:4", "vc": "vc:0.001:4"},
 }
