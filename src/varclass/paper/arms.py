@@ -28,7 +28,7 @@ def make_grid() -> dict[str, Arm]:
         for separation in (3**-0.5, 4.0)
     }
     for arm, beta in itertools.product(("gm", "vc"), (0.001, 0.01, 0.1, 1.0)):
-        points = [(1.0, {}), (4.0, {}), (4.0, {"theta": 0.1})]
+        points = [(1.0, {}), (4.0, {}), (1.0, {"theta": 0.1}), (4.0, {"theta": 0.1}), (4.0, {"theta": 0.01})]
         if arm == "vc" and beta in (0.01, 0.1):
             points += [(1.0, {"psi": 0.1}), (1.0, {"psi": 10.0})]
         for separation, rates in points:

@@ -1,6 +1,8 @@
 """One schedule for each data set and encoder, the same for every arm, fixed before the runs.
 
 Full schedules are short ones for a large GPU: the paper's text names none, and its released code trains 90 epochs with steps.
+Batches of 512 with SGD at 0.3 were tried first and given up before anything was compared: softmax reached 94.0% on CIFAR-10
+and 75.3% on CIFAR-100 with WRN-28-10, and where variances are learned training hardly moved.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from varclass.data.catalogue.medmnist import MEDMNIST
 from varclass.training.spec import RunSpec, override
 
 RESIDUAL = {
+    "data.validation": 0.04,  # 2,000 of CIFAR's samples, to fit temperatures on
     "training.epochs": 30,
-    "training.batch_size": 512,
+    "training.batch_size": 128,
     "training.optimizer": "sgd",
-    "training.lr": 0.3,
+    "training.lr": 0.1,
     "training.weight_decay": 5e-4,
     "training.schedule": "cosine",
     "training.warmup": 0.15,
@@ -23,13 +26,20 @@ RESIDUAL = {
     "training.precision": "bf16",
 }
 FEW = {"training.epochs": 60, "training.batch_size": 64}  # hundreds of samples
+FEW_PHOTOGRAPHS = {
+    "training.epochs": 150,
+    "training.batch_size": 64,
+    "training.optimizer": "adamw",
+    "training.lr": 1e-3,
+    "training.augment": ("crop", "flip"),
+}
+MEDICAL = {"training.optimizer": "adamw", "training.lr": 1e-3}
 SMALL = {"training.epochs": 10, "training.batch_size": 128}  # thousands
 
 
 def _medical(samples: int) -> dict[str, Any]:
     """A MedMNIST set, whole: as many samples seen whatever its size, from 10 to 100 epochs. Not every kind may be flipped."""
-    seen = {"training.epochs": min(100, max(10, 500_000 // samples)), "training.batch_size": 64, "training.lr": 0.1}
-    return RESIDUAL | {"training.augment": ()} | seen
+    return MEDICAL | {"training.epochs": min(100, max(10, 500_000 // samples)), "training.batch_size": 64}
 
 
 SCHEDULES: dict[tuple[str, str], Mapping[str, Any]] = {
@@ -47,7 +57,7 @@ SCHEDULES: dict[tuple[str, str], Mapping[str, Any]] = {
 def schedule(data: str, encoder: str, few: bool) -> Mapping[str, Any]:
     """The settings of training for a data set and an encoder; `few` if only some of its samples are trained on."""
     if few:
-        return FEW
+        return FEW_PHOTOGRAPHS if (data, encoder) == ("cifar10", "resnet-18") else FEW
     return SCHEDULES.get((data, encoder), SMALL)
 
 

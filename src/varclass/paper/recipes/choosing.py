@@ -22,7 +22,7 @@ from varclass.paper.schedules import RESIDUAL
 MNIST = {"data.limit": 1000, "data.validation": 0.5}
 FEW_CIFAR = {"data.limit": 2000, "data.validation": 0.5}
 NEWS = {"data.limit": 500, "data.validation": 0.9, "training.epochs": 100, "training.batch_size": 10}
-PROXY = {"data.limit": 10_000} | RESIDUAL | {"training.epochs": 15, "training.batch_size": 256}
+PROXY = {"data.limit": 10_000} | RESIDUAL | {"data.validation": 0.2, "training.epochs": 15}
 
 
 def validation(subject: Subject) -> Iterator[Row]:

@@ -19,6 +19,7 @@ from varclass.paper.findings import LOWER, Cell, Check, Finding, Values
 from varclass.paper.measured import Measured
 from varclass.paper.reading import label_of, name_of, place_of
 from varclass.paper.recipe import Experiment, Recipe
+from varclass.paper.schedules import MEDICAL
 from varclass.report.axes import Axis, linear, logarithmic
 from varclass.report.figure import Sheet, figure, section
 from varclass.report.markup import Markup
@@ -155,7 +156,7 @@ def _scale(found: Sequence[Interval]) -> Axis:
 
 def subset(data: str, encoder: str, size: int, epochs: int, seeds: int) -> Experiment:
     """CE and VC on so many samples of a set."""
-    changes = {"data.limit": size, "training.epochs": epochs, "training.batch_size": 32}
+    changes = MEDICAL | {"data.limit": size, "training.epochs": epochs, "training.batch_size": 32}
     return Experiment(data, encoder, ("ce", "vc"), seeds, changes=changes)
 
 
