@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from varclass.core.objectives import Terms as Terms
     from varclass.core.priors import ClassPrior as ClassPrior
     from varclass.core.ratio import RatioEstimator as RatioEstimator
+    from varclass.exporting.model import export as export
 
 _HOMES = {
     "VariationalHead": "core.head",
@@ -36,6 +37,7 @@ _HOMES = {
     "ClassPrior": "core.priors",
     "LabelPrior": "core.label_prior",
     "RatioEstimator": "core.ratio",
+    "export": "exporting.model",
 }
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 
