@@ -56,7 +56,10 @@ def adversarial(rows: Sequence[Row]) -> str:
     for row in rows:
         steps = f", {row.condition['steps']} steps" if "steps" in row.condition else ""
         lines.append(
-            ([f"{row.condition['attack'].upper()}{steps}", row.condition["epsilon"], row.condition.get("loss", "posterior")], row)
+            (
+                [f"{row.condition['attack'].upper()}{steps}", row.condition["epsilon"], row.condition.get("loss", "posterior")],
+                row,
+            )
         )
     return _table(["attack", "epsilon", "loss attacked"], lines, COMMON) + "\n\nFGSM alone is not robustness."
 

@@ -29,7 +29,9 @@ def trace(outputs: Outputs, example: Tensor) -> ExportedProgram:
             made = torch.export.export(outputs, (two,), dynamic_shapes=({0: torch.export.Dim("batch")},), strict=True)
     except Exception as error:  # whatever an encoder of the user's own holds
         told = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"torch.export could not trace the model for any batch size: {type(error).__name__}: {told}") from error
+        raise ValueError(
+            f"torch.export could not trace the model for any batch size: {type(error).__name__}: {told}"
+        ) from error
     for node in made.graph.nodes:
         node.meta.pop("stack_trace", None)  # names files of the machine that exports
     return made
