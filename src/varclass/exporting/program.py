@@ -34,6 +34,7 @@ def trace(outputs: Outputs, example: Tensor) -> ExportedProgram:
         ) from error
     for node in made.graph.nodes:
         node.meta.pop("stack_trace", None)  # names files of the machine that exports
+    made._example_inputs = None  # nobody's inputs travel with the file
     return made
 
 
