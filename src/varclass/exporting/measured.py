@@ -1,4 +1,4 @@
-"""The numbers of a model card, from the rows of a run's scores.json; what has no rows was not measured, and is said to be so."""
+"""The numbers of a model card, from the rows of a run's scores.json; what has no rows was not measured, and says so."""
 
 from __future__ import annotations
 

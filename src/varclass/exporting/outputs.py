@@ -44,15 +44,13 @@ class Outputs(nn.Module):
         """The outputs by their names."""
         head = self.model.head
         features = self.model.encoder(x).float()
-        parts = [
-            head.class_prior.log_prob_apart(head.class_prior.support(z), head.log_label()) for z in self._latents(features)
-        ]
-        if len(parts) == 1:
-            relative, common = parts[0]
+        z = head.class_prior.support(self._latents(features))
+        relative, common = head.class_prior.log_prob_apart(z, head.log_label())
+        if self.noise is None:
             log_joint, posterior = relative + common[:, None], torch.softmax(relative, -1)
             return _named(log_joint, posterior, torch.logsumexp(relative, -1) + common)
-        log_posterior = _log_mean([torch.log_softmax(relative, -1) for relative, _ in parts])
-        log_evidence = _log_mean([torch.logsumexp(relative, -1) + common for relative, common in parts])
+        log_posterior = self._log_mean(torch.log_softmax(relative, -1))
+        log_evidence = self._log_mean(torch.logsumexp(relative, -1) + common)
         return _named(log_posterior + log_evidence[:, None], log_posterior.exp(), log_evidence)
 
     @torch.no_grad()
@@ -62,13 +60,17 @@ class Outputs(nn.Module):
             return self(x)  # the classifier's own draws are others each time
         return _named(self.model(x), self.model.log_posterior(x).exp(), self.model.log_evidence(x))
 
-    def _latents(self, features: Tensor) -> list[Tensor]:
+    def _latents(self, features: Tensor) -> Tensor:
+        """z, (B, D); or every draw of every z, (draws * B, D), so that all of them are one product."""
         mean, posterior = self.model.head.projection(features), self.model.head.posterior
         if self.noise is None:
-            return [mean]
+            return mean
         assert isinstance(posterior, GaussianPosterior)
-        scale = posterior.scale(features)
-        return [mean + scale * step for step in self.noise.unbind()]
+        return (mean + posterior.scale(features) * self.noise[:, None]).flatten(0, 1)
+
+    def _log_mean(self, logs: Tensor) -> Tensor:
+        """(draws * B, ...) -> (B, ...)."""
+        return torch.logsumexp(logs.unflatten(0, (self.model.head.draws, -1)), dim=0) - math.log(self.model.head.draws)
 
 
 def _frozen_noise(model: Classifier) -> Tensor | None:
@@ -83,7 +85,3 @@ def _frozen_noise(model: Classifier) -> Tensor | None:
 
 def _named(log_joint: Tensor, posterior: Tensor, log_evidence: Tensor) -> dict[str, Tensor]:
     return dict(zip(OUTPUTS, (log_joint, posterior, log_evidence), strict=True))
-
-
-def _log_mean(logs: list[Tensor]) -> Tensor:
-    return torch.logsumexp(torch.stack(logs), dim=0) - math.log(len(logs))
