@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from varclass.core.objectives import Terms as Terms
     from varclass.core.priors import ClassPrior as ClassPrior
     from varclass.core.ratio import RatioEstimator as RatioEstimator
-    from varclass.exporting.model import export as export
 
 _HOMES = {
     "VariationalHead": "core.head",
@@ -37,7 +36,7 @@ _HOMES = {
     "ClassPrior": "core.priors",
     "LabelPrior": "core.label_prior",
     "RatioEstimator": "core.ratio",
-    "export": "exporting.model",
+    "export": "exporting.model",  # not above: to the import contracts the package would then stand on top of its own parts
 }
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 

@@ -88,7 +88,7 @@ class VariationalModule(LightningModule):
     def configure_optimizers(self) -> Any:
         """One optimizer over the groups phi, theta, pi and psi."""
         groups = self.model.parameter_groups(**self._groups, **self._by_group)  # type: ignore[arg-type]
-        return self._optimizer(groups, **self._options)  # type: ignore[call-arg]
+        return self._optimizer(groups, **self._options)
 
     def _score(self, batch: tuple[Any, Tensor], stage: str) -> None:
         x, y = batch
