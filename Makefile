@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo digits test check bench mutants results clean
+.PHONY: demo digits test test-extras check bench mutants results clean
 
 demo: .venv/ready  ## CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
 	$(BIN)/varclass compare digits --seeds 3 --suite clean,shift,ood,adversarial,latents --ood noise --samples 200 \
@@ -13,6 +13,9 @@ digits: .venv/ready  ## the heads by hand in a plain loop, softmax beside them: 
 
 test: .venv/ready  ## everything that must hold
 	$(BIN)/python -m pytest
+
+test-extras:  ## each optional extra alone in its own environment; minutes, and a download of torch for each
+	$(PYTHON) tests/extras.py
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

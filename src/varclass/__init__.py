@@ -36,6 +36,7 @@ _HOMES = {
     "ClassPrior": "core.priors",
     "LabelPrior": "core.label_prior",
     "RatioEstimator": "core.ratio",
+    "export": "exporting.model",  # not above: to the import contracts the package would then stand on top of its own parts
 }
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 

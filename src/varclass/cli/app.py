@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from varclass.cli import compare, data, evaluate, fit, predict, report, reproduce, runs
+from varclass.cli import compare, data, evaluate, export, fit, predict, report, reproduce, runs
 
 app = typer.Typer(
     name="varclass",
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("fit", epilog=fit.EXAMPLES, no_args_is_help=True)(fit.fit)
 app.command("evaluate", epilog=evaluate.EXAMPLES, no_args_is_help=True)(evaluate.evaluate)
 app.command("predict", epilog=predict.EXAMPLES, no_args_is_help=True)(predict.predict)
+app.command("export", epilog=export.EXAMPLES, no_args_is_help=True)(export.export)
 app.command("compare", epilog=compare.EXAMPLES, no_args_is_help=True)(compare.compare)
 app.command("report", epilog=report.EXAMPLES, no_args_is_help=True)(report.report)
 app.command("reproduce", epilog=reproduce.EXAMPLES, no_args_is_help=True)(reproduce.reproduce)
