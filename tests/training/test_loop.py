@@ -20,12 +20,13 @@ from varclass.data.loading import load
 from varclass.data.sampling import carve
 from varclass.training import loop
 from varclass.training.batches import Plan, Source, seed_everything
+from varclass.training.interruption import Interrupted
 from varclass.training.launch import Launch
 from varclass.training.model import build_model
 from varclass.training.provenance import commit
 from varclass.training.reporting import Reporter
 from varclass.training.runs import Run
-from varclass.training.spec import RunSpec, from_mapping, read_spec
+from varclass.training.spec import DataSpec, EncoderSpec, HeadSpec, RunSpec, TrainingSpec, from_mapping, read_spec
 from varclass.training.task import prepare
 
 CPU = Launch(device="cpu")
@@ -407,3 +408,46 @@ def test_a_source_keeps_its_inputs_as_they_are(spec):
     (batch,) = source.read(iter([index]))
     assert batch.dtype == torch.uint8
     assert np.array_equal(batch.permute(0, 2, 3, 1).numpy(), data.train.inputs[index])
+
+
+def test_a_separation_that_settles_is_in_the_history_and_survives_a_stop(tmp_path):
+    head = HeadSpec("gm", means="simplex", covariance="unit", latent_dim=9, separation="auto")
+    spec = RunSpec(
+        encoder=EncoderSpec("mlp", options={"hidden": [32]}), head=head, training=TrainingSpec(epochs=6, batch_size=64, lr=0.01)
+    )
+    whole = loop.fit(spec, tmp_path / "whole")
+    rows = [
+        json.loads(line)["validation"]
+        for line in (whole.path / "history.jsonl").read_text().splitlines()
+        if "validation" in line
+    ]
+    assert rows[0]["separation"] == pytest.approx(2.83, abs=0.01)  # 90% anticipated
+    assert len({row["separation"] for row in rows}) == 6
+    assert rows[1]["separation"] == pytest.approx(rows[0]["separation"] * rows[0]["temperature"] ** -0.15, rel=1e-5)
+    assert "separation=auto, now" in whole.record["head"]
+
+    class Stops(Reporter):
+        def epoch(self, epoch, score):
+            if epoch == 2:
+                raise Interrupted(2)
+
+    launch = Launch(checkpoint_seconds=0)
+    with pytest.raises(Interrupted):
+        loop.fit(spec, tmp_path / "stopped", launch=launch, reporter=Stops())
+    stopped = loop.fit(spec, tmp_path / "stopped", launch=launch)
+    assert stopped.load_model().head.separation == whole.load_model().head.separation
+
+
+def test_without_validation_data_a_separation_that_should_settle_says_so(tmp_path):
+    said = []
+    reporter = Reporter()
+    reporter.message = said.append
+    spec = RunSpec(
+        data=DataSpec(limit=200, validation=0.0),
+        encoder=EncoderSpec("mlp", options={"hidden": [8]}),
+        head=HeadSpec("gm", means="simplex", separation="auto"),
+        training=TrainingSpec(epochs=1),
+    )
+    loop.fit(spec, tmp_path, reporter=reporter)
+    assert len(said) == 1
+    assert "separation auto needs validation data (--validation 0.1) and has none: it stays at 2.83" in said[0]

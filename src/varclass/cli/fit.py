@@ -48,7 +48,7 @@ def fit(
     prior: Annotated[str | None, option("--prior", panel=MODEL, help="gaussian, vmf.")] = None,
     covariance: Annotated[str | None, option("--covariance", panel=MODEL, help="diagonal, isotropic, shared, unit.")] = None,
     means: Annotated[str | None, option("--means", panel=MODEL, help="learned, simplex.")] = None,
-    separation: Annotated[float | None, option("--separation", panel=MODEL, help="|mu| in units of sigma; 4.")] = None,
+    separation: Annotated[str | None, option("--separation", panel=MODEL, help="|mu| in units of sigma, 4; auto, with simplex means.")] = None,
     ratio: Annotated[str | None, option("--ratio", panel=MODEL, help="linear, quadratic, mlp, shared.")] = None,
     label_prior: Annotated[str | None, option("--label-prior", panel=MODEL, help="learned, uniform.")] = None,
     posterior: Annotated[str | None, option("--posterior", panel=MODEL, help="delta, gaussian.")] = None,
@@ -93,7 +93,7 @@ def fit(
         "data.length": length, "encoder.name": encoder, "encoder.dropout": dropout,
         "encoder.options": _read_options(encoder_option), "head.objective": objective, "head.beta": beta,
         "head.latent_dim": latent_dim, "head.prior": prior, "head.covariance": covariance, "head.means": means,
-        "head.separation": separation, "head.ratio": ratio, "head.label_prior": label_prior, "head.posterior": posterior,
+        "head.separation": _number_or_word("--separation", separation), "head.ratio": ratio, "head.label_prior": label_prior, "head.posterior": posterior,
         "head.preset": preset, "training.epochs": epochs, "training.batch_size": batch_size, "training.lr": lr,
         "training.optimizer": optimizer, "training.momentum": momentum, "training.weight_decay": weight_decay,
         "training.schedule": schedule, "training.warmup": warmup, "training.accumulate": accumulate, "training.clip": clip,
@@ -140,3 +140,12 @@ def _read_options(given: list[str] | None) -> dict[str, Any] | None:
         except json.JSONDecodeError:
             found[name] = value
     return found
+
+
+def _number_or_word(name: str, text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number or auto; got {text!r}") from None

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from varclass.core import calibration, linear, presets, vmf  # noqa: F401 (importing vmf registers the family)
+from varclass.core import calibration, consistency, linear, presets, vmf  # noqa: F401 (importing vmf registers the family)
 from varclass.core.groups import CHILDREN, make_groups
 from varclass.core.label_prior import LabelPrior
 from varclass.core.many_classes import choose_chunk
@@ -39,7 +39,8 @@ class VariationalHead(nn.Module):
         prior: "gaussian" or "vmf" (latents are then normalised).
         covariance: "diagonal" (the paper's), "isotropic", "shared", "unit" (CE's, a softmax layer); vmf has no diagonal.
         means: "learned" (the paper's) or "simplex", fixed and equidistant.
-        separation: |mu_y| in units of sigma, 4 by default (CE: 0.58, as nn.Linear); the initial radius if means are learned.
+        separation: |mu_y| in units of sigma, 4 by default (CE: 0.58, as nn.Linear); the initial radius if means are learned;
+            "auto" with means="simplex": what held-out data justify, see `settle`.
         ratio: "linear" (the paper's), "quadratic", "mlp", "shared". Built only if the objective uses one.
         label_prior: "learned" (the paper's), "uniform", or a tensor of C probabilities.
         posterior: "delta" (the paper's) or "gaussian"; predictions then average over `draws`.
@@ -71,7 +72,7 @@ class VariationalHead(nn.Module):
         prior: str | None = None,
         covariance: str | None = None,
         means: str | None = None,
-        separation: float | None = None,
+        separation: float | str | None = None,
         ratio: str | None = None,
         label_prior: str | Tensor | None = None,
         posterior: str | None = None,
@@ -100,12 +101,13 @@ class VariationalHead(nn.Module):
         self.projection = nn.Identity() if latent_dim is None else nn.Linear(in_features, latent_dim)
         family = PRIORS.pick(chosen("prior", prior))
         shape = chosen("covariance", covariance)
+        where = self._first_separation(chosen("separation", separation), family, chosen("means", means))
         self.class_prior: ClassPrior = family(
             self.num_classes,
             self.latent_dim,
             family.covariances[0] if shape is None else shape,
             chosen("means", means),
-            chosen("separation", separation),
+            where,
         )
         self.label_prior = self._make_label_prior(chosen("label_prior", label_prior))
         self.posterior = POSTERIORS.pick(chosen("posterior", posterior))(in_features, self.latent_dim)
@@ -244,6 +246,27 @@ class VariationalHead(nn.Module):
         decays = {**dict.fromkeys(CHILDREN, weight_decay), **dict.fromkeys(self.undecayed, 0.0), **(weight_decays or {})}
         return make_groups(self, encoder, lr, {**self.lr_multipliers, **(lr_multipliers or {})}, decays)
 
+    def settle(self, features: Tensor, y: Tensor) -> float:
+        """With separation="auto": one step of the means towards where held-out predictions are neither too sure nor unsure.
+
+        Call it after each epoch, in eval mode, with features of samples that are not trained on. Returns the separation.
+        """
+        if not self.settles:
+            raise ValueError(f"settle needs separation='auto'; got separation={self.separation!r}")
+        losses = consistency.tempered_losses(self, features, y)
+        return self.settle_by(consistency.best_temperature(losses))
+
+    @property
+    def separation(self) -> float | None:
+        """|mu_y| in units of sigma: what was given, or where "auto" is now."""
+        prior = self.class_prior
+        return prior.radius if self.settles and isinstance(prior, GaussianPrior) else prior.separation
+
+    def settle_by(self, temperature: float) -> float:
+        """The same step by a held-out temperature that is known, of all processes together."""
+        assert isinstance(self.class_prior, GaussianPrior)
+        return consistency.move(self.class_prior, temperature)
+
     # ------------------------------------------------------------------------------- after training: calibrate, shift
 
     def calibrate(self, features: Tensor, y: Tensor) -> float:
@@ -308,7 +331,8 @@ class VariationalHead(nn.Module):
         p = self.class_prior
         label = "learned" if self.label_prior.learned else "fixed"
         shown = f"{self.in_features}, {self.num_classes}, latent_dim={self.latent_dim}, objective={self.objective}"
-        return f"{shown}, covariance={p.covariance}, means={p.means}, separation={p.separation}, label_prior={label}"
+        separation = f"auto, now {self.separation:.3g}" if self.settles else p.separation
+        return f"{shown}, covariance={p.covariance}, means={p.means}, separation={separation}, label_prior={label}"
 
     def _flatten(self, features: Tensor) -> Tensor:
         """(..., in_features) -> (B, in_features) in the head's own precision, which never drops below float32."""
@@ -323,6 +347,15 @@ class VariationalHead(nn.Module):
         if features.dtype == torch.float64 and dtype == torch.float32:
             raise TypeError("features are float64 but the head is float32: call head.double() or features.float()")
         return features.reshape(-1, self.in_features).to(dtype)
+
+    def _first_separation(self, given: float | str | None, family: type[ClassPrior], means: str) -> float | None:
+        """The separation that means start at; whether it moves is `settles`."""
+        self.settles = given == consistency.AUTO
+        if self.settles and (family is not GaussianPrior or means != "simplex"):
+            raise ValueError(f"separation='auto' needs prior='gaussian' and means='simplex'; got means={means!r}")
+        if isinstance(given, str) and not self.settles:
+            raise ValueError(f"separation must be a number > 0 or 'auto'; got {given!r}")
+        return consistency.first_separation(self.num_classes) if self.settles else given  # type: ignore[return-value]
 
     def _make_label_prior(self, given: str | Tensor | None) -> LabelPrior:
         if given is None:

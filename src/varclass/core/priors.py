@@ -174,6 +174,16 @@ class GaussianPrior(ClassPrior):
         """mu_y, (C, D). Gradient: theta."""
         return self.origin + self._shrink * self.log_sigma().exp() * self.offset
 
+    @property
+    def radius(self) -> float:
+        """|mu_y| from the origin in units of sigma, the root mean square over classes: the separation as it is now."""
+        return float(self.offset.detach().double().square().sum(1).mean().sqrt()) * self._shrink
+
+    @torch.no_grad()
+    def scale_means(self, factor: float) -> None:
+        """Move every mean to `factor` times its distance from the origin."""
+        self.offset.mul_(check_positive("factor", factor))
+
     @torch.no_grad()
     def place(self, mean: Tensor, sigma: Tensor | float = 1.0) -> None:
         """Set mu_y to `mean` (C, D) and sigma to what `covariance` can hold, and forget any calibration."""

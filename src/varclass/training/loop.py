@@ -43,6 +43,8 @@ LOG_EVERY = 50  # steps at most between two lines of the history
 WORTH_COMPILING = 2000  # steps
 CURES = "training stopped: try a smaller --lr, --clip 1, or a smaller --beta"
 
+UNSETTLED = "separation auto needs validation data (--validation 0.1) and has none: it stays at"
+
 DEFAULT_LAUNCH = Launch()
 
 
@@ -159,6 +161,8 @@ class Trainer:
         """From the step where it is to the end, unless interrupted."""
         self._write(status=RUNNING, error=None, provenance=provenance(self.device), processes=self.share.processes)
         self.reporter.begin(self.run, self.plan, self.done, self.data)
+        if self.model.head.settles and self.held_out is None:
+            self.reporter.message(f"{UNSETTLED} {self.model.head.separation:.2f}, where 90% accuracy is anticipated")
         began, self.saved_at = time.monotonic() - self.seconds, time.monotonic()
         try:
             with Interruption() as interruption:
@@ -262,7 +266,9 @@ class Trainer:
         if score is not None:
             if not math.isfinite(score.nll):
                 raise NonFinite(f"the validation NLL became {score.nll} after step {self.done} of {self.plan.steps}; {CURES}")
-            row = finite(asdict(score))
+            row = finite({name: value for name, value in asdict(score).items() if value is not None})
+            if score.temperature is not None:
+                row["separation"] = self.model.head.separation
             if self.accelerator.is_main_process:
                 self.run.history.append(step=self.done, epoch=epoch, validation=row)
             better = score.nll < self.progress["best_nll"]
@@ -274,6 +280,8 @@ class Trainer:
                 self.progress["worse_epochs"] += 1
             if better or not self.options.patience:
                 self.progress["score"] = row  # of the weights that are kept
+            if score.temperature is not None:
+                self.model.head.settle_by(score.temperature)
         self.reporter.epoch(epoch, score)
 
     def _validate(self) -> Score | None:

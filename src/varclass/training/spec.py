@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from varclass.core import presets, vmf  # noqa: F401 (importing vmf registers the family)
+from varclass.core.consistency import AUTO
 from varclass.core.objectives import OBJECTIVES
 from varclass.core.options import check_choice, check_count, check_positive
 from varclass.core.posterior import POSTERIORS
@@ -55,7 +56,7 @@ class HeadSpec:
     prior: str | None = None
     covariance: str | None = None
     means: str | None = None
-    separation: float | None = None
+    separation: float | str | None = None
     ratio: str | None = None
     label_prior: str | None = None
     posterior: str | None = None
@@ -222,6 +223,8 @@ def _check_head(head: HeadSpec) -> None:
     check_choice("head.ratio", head.ratio, RATIOS)
     check_choice("head.posterior", head.posterior, POSTERIORS)
     check_choice("head.label_prior", head.label_prior, ("learned", "uniform"))
+    if isinstance(head.separation, str) and head.separation != AUTO:
+        raise ValueError(f"head.separation must be a number or {AUTO!r}; got {head.separation!r}")
     if head.beta is not None and head.beta != PER_DIMENSION:
         check_positive("head.beta", head.beta, zero=True)
 

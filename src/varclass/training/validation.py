@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from varclass.classifier import Classifier
+from varclass.core.consistency import STEPS, best_temperature, tempered_losses
 from varclass.core.priors import GaussianPrior
 from varclass.training.batches import Share, Source, on_device
 from varclass.training.model import model_input
@@ -31,6 +32,7 @@ class Score:
     accuracy: float
     latent_mean: float
     latent_variance: float
+    temperature: float | None = None  # at which log p(z|y) would be neither too sure nor unsure; for separation="auto"
 
 
 @torch.no_grad()
@@ -39,6 +41,7 @@ def validate(model: Classifier, source: Source, share: Share, add_up: Callable[[
     device, classes, dim = source.device, model.head.num_classes, model.head.latent_dim
     totals = torch.zeros(3, dtype=torch.float64, device=device)
     moments = torch.zeros(classes, 1 + 2 * dim, dtype=torch.float64, device=device)  # count, sum, sum of squares
+    tempered = torch.zeros(2 * STEPS + 2, dtype=torch.float64, device=device)
     mine = np.arange(len(source))[share.rank :: share.processes]
     batches = [mine[i : i + BATCH] for i in range(0, len(mine), BATCH)]
     training = model.training
@@ -53,10 +56,13 @@ def validate(model: Classifier, source: Source, share: Share, add_up: Callable[[
         if isinstance(model.head.class_prior, GaussianPrior):
             u = model.head.class_prior.standardize(model.head.latent(features), y).double()
             moments.index_add_(0, y, torch.cat([torch.ones_like(u[:, :1]), u, u.square()], dim=1))
+        if model.head.settles:
+            tempered += tempered_losses(model.head, features, y)
     model.train(training)
     n, right, nll = add_up(totals).tolist()
     mean, variance = _standard_moments(add_up(moments), dim)
-    return Score(int(n), nll / n if n else float("nan"), right / n if n else float("nan"), mean, variance)
+    temperature = best_temperature(add_up(tempered)) if model.head.settles else None
+    return Score(int(n), nll / n if n else float("nan"), right / n if n else float("nan"), mean, variance, temperature)
 
 
 def _standard_moments(moments: Tensor, dim: int) -> tuple[float, float]:
