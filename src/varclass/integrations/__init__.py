@@ -1,0 +1,1 @@
+"""Bridges to other libraries: each is an extra, and nothing here is imported unless asked for."""
