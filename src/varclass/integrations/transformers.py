@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -25,11 +25,9 @@ from varclass.core.recall import options_of
 try:
     import transformers
     from transformers import AutoConfig, PretrainedConfig, PreTrainedModel
-    from transformers.utils import ModelOutput
+    from transformers.utils.generic import ModelOutput
 except ImportError as error:
-    raise ImportError(
-        "varclass.integrations.transformers needs transformers: pip install 'varclass[transformers]'"
-    ) from error
+    raise ImportError("varclass.integrations.transformers needs transformers: pip install 'varclass[transformers]'") from error
 
 TASKS = ("ForSequenceClassification", "ForImageClassification")
 SAME = 1e-3  # probabilities that may differ on an example before a conversion counts as a change
@@ -79,7 +77,7 @@ class VariationalModel(PreTrainedModel):
     accepts_loss_kwargs = False  # the loss is a mean over the batch: the Trainer divides it by the steps it accumulates
     supports_gradient_checkpointing = True
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
-    _keep_in_fp32_modules_strict = ("head",)  # log densities need float32's digits whatever the encoder's precision
+    _keep_in_fp32_modules_strict = {"head"}  # noqa: RUF012 (log densities need float32's digits whatever the encoder's precision)
 
     def __init__(
         self, config: VariationalConfig, encoder: PreTrainedModel | None = None, head: VariationalHead | None = None
@@ -169,7 +167,7 @@ def convert(
     kept = options_of(head)
     if isinstance(kept["objective"], Objective):
         raise ValueError(f"objective must be a name, which config.json can hold; got {kept['objective']}")
-    encoder = split.encoder
+    encoder = cast(PreTrainedModel, split.encoder)
     config = VariationalConfig(
         encoder=encoder.config,
         architecture=type(model).__name__,
@@ -182,7 +180,7 @@ def convert(
         attn_implementation=model.config._attn_implementation,  # left out, it would be taken from the encoder too
     )
     for module in encoder.modules():  # else transformers would draw their weights anew
-        module._is_hf_initialized = True
+        setattr(module, "_is_hf_initialized", True)  # noqa: B010
     at_least_float32 = torch.promote_types(model.dtype, torch.float32)
     converted = VariationalModel(config, encoder, head.to(model.device, at_least_float32)).train(model.training)
     if example is not None:
@@ -193,15 +191,20 @@ def convert(
 def _check_model(model: PreTrainedModel, layer: str | None) -> str:
     """The name of the output layer, of a model that can be converted and, from its config, built again."""
     kind = type(model).__name__
-    if not isinstance(model, PreTrainedModel) or not kind.endswith(TASKS) or getattr(transformers, kind, None) is not type(model):
+    if (
+        not isinstance(model, PreTrainedModel)
+        or not kind.endswith(TASKS)
+        or getattr(transformers, kind, None) is not type(model)
+    ):
         raise TypeError(f"convert takes a sequence or image classification model of transformers; got {kind}")
-    if model.config.problem_type in ("regression", "multi_label_classification") or model.config.num_labels < 2:
-        got = model.config.problem_type or f"num_labels={model.config.num_labels}"
+    classes = len(model.config.id2label or ())
+    if model.config.problem_type in ("regression", "multi_label_classification") or classes < 2:
+        got = model.config.problem_type or f"num_labels={classes}"
         raise ValueError(f"convert needs two or more exclusive classes (single_label_classification); got {got}")
     name = find_output_layer(model) if layer is None else layer
     outputs = getattr(dict(model.named_modules()).get(name), "out_features", None)
-    if outputs != model.config.num_labels:
-        raise ValueError(f"layer {name!r} of {kind} must have {model.config.num_labels} outputs, one a class; got {outputs}")
+    if outputs != classes:
+        raise ValueError(f"layer {name!r} of {kind} must have {classes} outputs, one a class; got {outputs}")
     return name
 
 
@@ -217,7 +220,7 @@ def _build_encoder(config: VariationalConfig) -> PreTrainedModel:
 def _build_head(config: VariationalConfig) -> VariationalHead:
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     with torch.device("cpu"):  # transformers builds on "meta", where options cannot be checked
-        return VariationalHead(config.in_features, config.num_labels, **config.head).to(dtype)
+        return VariationalHead(config.in_features, len(config.id2label or ()), **config.head).to(dtype)
 
 
 @torch.no_grad()
