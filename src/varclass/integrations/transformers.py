@@ -85,6 +85,7 @@ class VariationalModel(PreTrainedModel):
         super().__init__(config)
         self.encoder = _build_encoder(config) if encoder is None else encoder
         self.head = _build_head(config) if head is None else head
+        self.num_labels = self.head.num_classes
         self.main_input_name = self.encoder.main_input_name
         self.post_init()
 
