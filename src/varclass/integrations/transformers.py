@@ -77,7 +77,7 @@ class VariationalModel(PreTrainedModel):
     accepts_loss_kwargs = False  # the loss is a mean over the batch: the Trainer divides it by the steps it accumulates
     supports_gradient_checkpointing = True
     _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
-    _keep_in_fp32_modules_strict = {"head"}  # noqa: RUF012 (log densities need float32's digits whatever the encoder's precision)
+    _keep_in_fp32_modules_strict = ["head"]  # noqa: RUF012 (log densities need float32's digits whatever the encoder's precision)
 
     def __init__(
         self, config: VariationalConfig, encoder: PreTrainedModel | None = None, head: VariationalHead | None = None
