@@ -13,7 +13,7 @@ outliers: AUROC by max p(y|x), and by log p(z), for softmax the logsumexp of its
 | form    | what runs                                                                                  |
 |---------|--------------------------------------------------------------------------------------------|
 | softmax | `nn.Linear` and cross-entropy (`BertForSequenceClassification`)                            |
-| start   | a softmax layer (CE) that starts where GM and VC do: what the start alone does             |
+| start   | CE with class means where GM and VC start: a softmax layer, but with its bias tied to them  |
 | gm vc   | a new `VariationalHead` at its defaults (`convert(model, keep=False)`)                     |
 """
 
