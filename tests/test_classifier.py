@@ -365,3 +365,40 @@ def test_calibrating_a_classifier_calibrates_its_head_on_the_encoded_inputs():
     model.head.class_prior.scale_factor = 1.0
     assert model.head.calibrate(model.encoder(x), y) == pytest.approx(factor, rel=1e-4)
     assert factor > 1.5  # random labels: the head was overconfident
+
+
+class Timm(Fc):
+    """timm's conventions on a model: forward_features, and a config of its data."""
+
+    pretrained_cfg = {"input_size": (3, 1, 1)}  # noqa: RUF012
+
+    def forward_features(self, x):
+        return self.layers(x)
+
+
+def test_the_encoders_feature_map_and_config_are_reached_through_the_classifier():
+    model, x = trained(Timm), inputs()
+    found = from_model(model, **OPTIONS)
+    assert torch.equal(found.forward_features(x), model.layers(x))
+    assert found.pretrained_cfg == Timm.pretrained_cfg
+    plain = from_model(trained(Fc), **OPTIONS)
+    assert not hasattr(plain, "pretrained_cfg")
+    with pytest.raises(TypeError, match=r"Fc has no forward_features; model\.encoder\(x\) gives the features"):
+        plain.forward_features(x)
+
+
+def test_reset_classifier_keeps_the_encoder_and_the_options_and_changes_the_classes():
+    options = {"objective": "gm", "beta": 0.25, "covariance": "isotropic", "class_weight": torch.ones(C), "ignore_index": -1}
+    found, x = from_model(trained(Fc).double(), **options), inputs().double()
+    features = found.encoder(x)
+    found.reset_classifier(9)
+    assert found(x).shape == (B, 9)
+    assert torch.equal(found.encoder(x), features)
+    head = found.head
+    assert (repr(head.objective), head.class_prior.covariance, head.ignore_index) == ("GM(beta=0.25)", "isotropic", -1)
+    assert (head.class_weight, head.class_prior.log_scale.dtype, head.training) == (None, torch.float64, False)
+    found.reset_classifier(2, covariance="shared", label_prior="learned")
+    assert found.head.class_prior.covariance == "shared"
+    assert found.head.label_prior.learned
+    with pytest.raises(ValueError, match="num_classes"):
+        found.reset_classifier(1)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from varclass.core.head import VariationalHead
+from varclass.core.recall import options_of
 
 # Where the usual libraries keep the output layer; each may be the layer itself or end in it.
 USUAL_NAMES = ("fc", "classifier", "head", "heads", "classif", "last_linear", "output", "out", "score", "logits")
@@ -47,6 +48,28 @@ class Classifier(nn.Module):
     def latent(self, x: Any) -> Tensor:
         """z, (B, D)."""
         return self.head.latent(self.encoder(x))
+
+    def forward_features(self, x: Any) -> Any:
+        """The encoder's feature map before pooling, where it gives one, as timm's models do."""
+        features = getattr(self.encoder, "forward_features", None)
+        if features is None:
+            raise TypeError(f"{type(self.encoder).__name__} has no forward_features; model.encoder(x) gives the features")
+        return features(x)
+
+    @property
+    def pretrained_cfg(self) -> Any:
+        """The encoder's, where it has one: `timm.data.resolve_model_data_config` looks for it."""
+        return self.encoder.pretrained_cfg
+
+    def reset_classifier(self, num_classes: int, **options: Any) -> None:
+        """A new head for another number of classes, under timm's name for it; the encoder stays as it is.
+
+        Options that are not given are the present head's, without what belongs to its classes: weights of classes go,
+        and a label prior that is not learned becomes uniform.
+        """
+        like = self.head.class_prior.log_scale
+        kept = options_of(self.head) | {"class_weight": None}
+        self.head = VariationalHead(self.head.in_features, num_classes, **(kept | options)).to(like).train(self.head.training)
 
     @torch.no_grad()
     def calibrate(self, x: Any, y: Tensor) -> float:
