@@ -30,9 +30,7 @@ CHUNK = 4096  # rows of a prediction in one piece
 SHOWN = ("loss", "validation_nll", "validation_accuracy")  # of the history, while it trains
 
 
-class VariationalClassifier(  # type: ignore[misc] # scikit-learn has no types
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator
-):
+class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A neural classifier with class priors p(z|y) on its latents, for arrays: scikit-learn's interface.
 
     Trains in X's own precision: float32 is faster, float64 predicts in float64. Names that scikit-learn's MLPClassifier
@@ -42,7 +40,7 @@ class VariationalClassifier(  # type: ignore[misc] # scikit-learn has no types
         encoder: None for a multilayer perceptron with ReLU; an `nn.Module` from (B, n_features) to (B, F), of which a copy
             is trained; or a function from n_features to such a module.
         hidden_layer_sizes: of the perceptron.
-        dropout: of the perceptron.
+        dropout: of the perceptron's hidden layers.
         latent_dim: D of z. None: n_classes - 1 and at least 16; with an encoder of yours, its features as they are.
         objective, beta, preset: as in `VariationalHead`.
         head_options: anything else of `VariationalHead`, as a dictionary: {"covariance": "shared", "ratio": "mlp"}.
@@ -71,12 +69,15 @@ class VariationalClassifier(  # type: ignore[misc] # scikit-learn has no types
     ['low', 'high']
     """
 
+    history_: list[dict[str, Any]]
+    _optimizer: torch.optim.Optimizer | None
+
     def __init__(
         self,
         encoder: nn.Module | Callable[[int], nn.Module] | None = None,
         *,
         hidden_layer_sizes: int | Sequence[int] = (100,),
-        dropout: float = 0.0,
+        dropout: float = 0.5,
         latent_dim: int | None = None,
         objective: str | Objective | None = None,
         beta: float | None = None,
@@ -160,7 +161,7 @@ class VariationalClassifier(  # type: ignore[misc] # scikit-learn has no types
             self.classes_ = np.unique(column_or_1d(classes))
             self._begin()
         elif classes is not None and not np.array_equal(self.classes_, np.unique(column_or_1d(classes))):
-            raise ValueError(f"classes must be those of the first call, {self.classes_!r}; got {classes!r}")
+            raise ValueError(f"classes must be those of the first call, {self.classes_.tolist()}; got {classes!r}")
         parts = counted(x, self._codes(labels), sample_weight)
         with self._seeded():
             if first:
@@ -192,15 +193,14 @@ class VariationalClassifier(  # type: ignore[misc] # scikit-learn has no types
 
     def _begin(self) -> None:
         if len(self.classes_) < 2:
-            raise ValueError(f"y must hold at least 2 classes; got 1 class, {self.classes_[0]!r}")
+            raise ValueError(f"y must hold at least 2 classes; got 1 class, {self.classes_.tolist()[0]!r}")
         self._random = check_random_state(self.random_state)
-        self._optimizer: torch.optim.Optimizer | None = None
-        self.history_: list[dict[str, Any]] = []
+        self._optimizer, self.history_ = None, []
 
     def _codes(self, labels: np.ndarray) -> np.ndarray:
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise ValueError(f"y must hold labels of classes_, {self.classes_!r}; got {unknown[0]!r}")
+            raise ValueError(f"y must hold labels of classes_, {self.classes_.tolist()}; got {unknown.tolist()[0]!r}")
         return np.searchsorted(self.classes_, labels)
 
     def _seeded(self) -> contextlib.AbstractContextManager[None]:
@@ -239,7 +239,7 @@ class VariationalClassifier(  # type: ignore[misc] # scikit-learn has no types
         return self
 
     def _arrays(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> Arrays:
-        equal = bool((weight == weight[0]).all())  # and then no weights at all, to the last bit
+        equal = bool((weight == weight[0]).all())  # nothing to weigh: the plain mean is faster
         scaled = None if equal else torch.tensor((weight / weight.mean()).astype(x.dtype), device=self.device)
         return Arrays(torch.tensor(x, device=self.device), torch.tensor(codes, device=self.device), scaled)
 
