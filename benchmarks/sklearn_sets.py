@@ -101,12 +101,12 @@ def table(name: str, found: dict[str, Any]) -> str:
     lines = [
         f"### {name}: n = {found['n']}, {found['features']} features, {found['classes']} classes",
         "",
-        f"| | {' | '.join(label for _, _, label in METRICS.values())} | seconds a fit |",
-        f"|---|{'---|' * (len(METRICS) + 1)}",
+        f"| | {' | '.join(label for _, _, label in METRICS.values())} |",
+        f"|---|{'---|' * len(METRICS)}",
     ]
-    for model, row in found["models"].items():
+    for model in found["models"]:
         cells = [cell(intervals[model][metric], metric, best[metric]) for metric in METRICS]
-        lines.append(f"| {model} | {' | '.join(cells)} | {row['seconds']:.3f} |")
+        lines.append(f"| {model} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -150,7 +150,10 @@ def page(found: dict[str, Any]) -> str:
     tables = "\n".join(table(name, each) for name, each in found["sets"].items())
     shown = ", ".join(f"{name} {versions[name]}" for name in ("varclass", "python", "torch", "numpy", "scikit-learn"))
     command = "python benchmarks/sklearn_sets.py --save results/sklearn"
-    foot = f"\n`{command}`: {shown}; commit {record['commit']}; {record['device']['name']}, 1 thread, {found['seconds']} s.\n"
+    foot = (
+        f"\n`{command}`: {shown}; commit {record['commit']}; {record['device']['name']}, 1 thread, {found['seconds']} s, "
+        "shared with other work: the JSON's seconds are no measure of speed.\n"
+    )
     return f"{head}{tables}\n### Against each\n\n{verdict(found)}{foot}"
 
 
