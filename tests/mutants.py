@@ -75,6 +75,8 @@ MUTANTS = [
     ("core/targets.py", "/ self.weight.sum()", "/ len(values)", "weighted means"),
     ("core/targets.py", "kept * class_weight[labels].to(dtype)", "kept.to(dtype)", "class weights"),
     ("core/targets.py", "torch.multinomial(counted, 1)", "torch.multinomial(torch.ones_like(counted), 1)", "samples follow soft labels"),
+    ("core/targets.py", "return Target(self.labels, sample_weight)", "return self", "sample weights"),
+    ("core/targets.py", "self.weight * (sample_weight if", "(sample_weight if", "sample weights beside class weights"),
     ("core/calibration.py", "if at_left <= at_right:", "if at_left > at_right:", "the search for the factor"),
     ("classifier.py", "found, parent._modules[after] = module, nn.Identity()", "found = module", "a softmax after the layer is dropped"),
 ]  # fmt: skip

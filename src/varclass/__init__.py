@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from varclass.core.objectives import Terms as Terms
     from varclass.core.priors import ClassPrior as ClassPrior
     from varclass.core.ratio import RatioEstimator as RatioEstimator
+    from varclass.integrations.sklearn import VariationalClassifier as VariationalClassifier
 
 _HOMES = {
     "VariationalHead": "core.head",
@@ -38,17 +39,19 @@ _HOMES = {
     "RatioEstimator": "core.ratio",
     "export": "exporting.model",  # not above: to the import contracts the package would then stand on top of its own parts
 }
+_EXTRAS = {"VariationalClassifier": "integrations.sklearn"}  # not for `import *`, which must not need what they need
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that `import varclass` costs next to nothing."""
-    if name not in _HOMES:
+    home = _HOMES.get(name) or _EXTRAS.get(name)
+    if home is None:
         raise AttributeError(f"module 'varclass' has no attribute {name!r}")
-    value = getattr(import_module(f"varclass.{_HOMES[name]}"), name)
+    value = getattr(import_module(f"varclass.{home}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_EXTRAS])

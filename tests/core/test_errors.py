@@ -226,6 +226,21 @@ def test_class_weights_that_are_no_weights(weight, shown):
     assert_says(text, "class_weight", "3 ", ">= 0", shown)
 
 
+@pytest.mark.parametrize(
+    ("weight", "shown"),
+    [
+        (torch.ones(3), "(3,)"),
+        (torch.ones(2, 1), "(2, 1)"),
+        ([1.0, 1.0], "list"),
+        (torch.tensor([1.0, -1.5]), "-1.5"),
+        (torch.tensor([1.0, math.nan]), "nan"),
+    ],
+)
+def test_sample_weights_that_are_no_weights(head, weight, shown):
+    text = message(ValueError, head.loss, torch.zeros(2, FEATURES), torch.tensor([0, 1]), sample_weight=weight)
+    assert_says(text, "sample_weight", shown)
+
+
 def test_a_learned_label_prior_that_nothing_would_train():
     text = message(ValueError, VariationalHead, FEATURES, C, objective="authors", label_prior="learned")
     assert_says(text, "label_prior='learned'", "Authors")

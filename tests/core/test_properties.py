@@ -241,6 +241,28 @@ def test_class_weights_act_on_soft_labels_that_are_one_hot_as_on_hard_ones(objec
     assert_same_terms(head.terms(features, F.one_hot(y, 3).double()), head.terms(features, y))
 
 
+@pytest.mark.parametrize("options", [{}, {"class_chunk": 2}, {"class_weight": torch.tensor([1.0, 3.0, 0.5])}])
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_whole_sample_weights_are_repeated_samples_in_every_term(objective, soft, options):
+    """A weight of zero drops the sample; class weights act beside sample weights."""
+    head = make(4, 3, objective=objective, **options)
+    features, y = batch(9, 4, 3)
+    target = F.one_hot(y, 3).double() if soft else y
+    times = torch.tensor([0, 1, 2, 3, 1, 0, 2, 1, 4])
+    got = head.terms(features, target, sample_weight=times)
+    assert_same_terms(got, head.terms(features.repeat_interleave(times, 0), target.repeat_interleave(times, 0)))
+
+
+def test_sample_weights_have_the_shape_of_the_batch_and_their_scale_is_of_no_account():
+    head = make(4, 3, objective="gm")
+    features, y = batch(12, 4, 3)
+    weight = torch.rand(12, dtype=torch.float64)
+    flat = head.terms(features, y, sample_weight=weight)
+    shaped = head.terms(features.reshape(3, 4, 4), y.reshape(3, 4), sample_weight=10 * weight.reshape(3, 4))
+    assert_same_terms(shaped, flat)
+
+
 @pytest.mark.parametrize("chunk", [None, 1, 2])
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("objective", ["ce", "gm", "vc"])

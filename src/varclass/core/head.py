@@ -19,7 +19,7 @@ from varclass.core.options import check_class_weight, check_count, check_positiv
 from varclass.core.posterior import POSTERIORS, DeltaPosterior
 from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
 from varclass.core.ratio import RATIOS, RatioEstimator
-from varclass.core.targets import Target, check_labels, read_target
+from varclass.core.targets import Target, check_labels, check_sample_weight, read_target
 
 
 class VariationalHead(nn.Module):
@@ -151,20 +151,23 @@ class VariationalHead(nn.Module):
             z = self.class_prior.support(self.projection(flat))
         return z.reshape(*features.shape[:-1], self.latent_dim)
 
-    def loss(self, features: Tensor, y: Tensor, drawn: Drawn | None = None) -> Tensor:
+    def loss(self, features: Tensor, y: Tensor, drawn: Drawn | None = None, *, sample_weight: Tensor | None = None) -> Tensor:
         """The scalar whose one backward pass moves phi, theta, pi and psi, each as the objective says.
 
         Args:
             features: (..., in_features).
             y: labels (...), or soft labels (..., C), of which every term is the expectation.
             drawn: what `draw(y)` returned, for a caller that must know the prior samples; drawn here otherwise.
+            sample_weight: weights (...); every term becomes the weighted mean, sum(w t) / sum(w).
         """
-        return self.terms(features, y, drawn).total
+        return self.terms(features, y, drawn, sample_weight=sample_weight).total
 
-    def terms(self, features: Tensor, y: Tensor, drawn: Drawn | None = None) -> Terms:
+    def terms(self, features: Tensor, y: Tensor, drawn: Drawn | None = None, *, sample_weight: Tensor | None = None) -> Terms:
         """Every term of the objective, for logging; `.total` is the loss."""
         flat = self._flatten(features)
         target = self.read_target(features, y)
+        if sample_weight is not None:
+            target = target.weighted(check_sample_weight(sample_weight, features.shape[:-1], self.class_prior.log_scale.dtype))
         with torch.autocast(flat.device.type, enabled=False):
             z = self.class_prior.support(self.posterior.sample(flat, self.projection(flat)))
             return self.objective.terms(self, z, target, drawn)

@@ -48,6 +48,12 @@ class Target:
         """What a sample counts for, (B,), whichever label was drawn for it; None if all the same."""
         return self.weight if self.labels is not None or self.weight is None else self.weight.sum(-1)
 
+    def weighted(self, sample_weight: Tensor) -> Target:
+        """The same labels, each sample counting `sample_weight` (B,) times what it did."""
+        if self.weight is None:
+            return Target(self.labels, sample_weight)
+        return Target(self.labels, self.weight * (sample_weight if self.labels is not None else sample_weight[:, None]))
+
 
 def read_target(
     y: Tensor, features: Tensor, num_classes: int, class_weight: Tensor | None, ignore_index: int, dtype: torch.dtype
@@ -83,6 +89,19 @@ def _soft(y: Tensor, batch_shape: torch.Size, num_classes: int, class_weight: Te
             low, total = probs[~good][0].min().item(), probs[~good][0].sum().item()
             raise ValueError(f"soft labels must be non-negative and sum to 1; got a row with minimum {low:g} and sum {total:g}")
     return Target(None, probs if class_weight is None else probs * class_weight.to(dtype))
+
+
+def check_sample_weight(weight: Tensor, batch_shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """One finite weight from zero on for each sample, as a flat tensor."""
+    if not isinstance(weight, Tensor) or weight.shape != batch_shape:
+        got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
+        raise ValueError(f"sample_weight must be a tensor of the shape of the batch, {tuple(batch_shape)}; got {got}")
+    flat = weight.reshape(-1).to(dtype)
+    if _may_look(flat):
+        wrong = flat[~((flat >= 0) & flat.isfinite())]
+        if len(wrong):
+            raise ValueError(f"sample_weight must hold finite numbers >= 0; got {float(wrong[0]):g}")
+    return flat
 
 
 def check_labels(y: Tensor, num_classes: int) -> Tensor:
