@@ -20,6 +20,8 @@ model = Classifier(nn.Linear(3, 8), VariationalHead(8, 2))
 NEEDS = {  # what fails without the extra
     "onnx": MODEL + "import tempfile, varclass\nvarclass.export(model, torch.randn(2, 3), tempfile.mkdtemp())",
     "lightning": "import varclass.integrations.lightning",
+    "sklearn": "from varclass import VariationalClassifier",
+    "transformers": "import varclass.integrations.transformers",
 }
 USES = {  # what works with it
     "onnx": NEEDS["onnx"],
@@ -30,6 +32,21 @@ from varclass.integrations.lightning import VariationalModule
 rows = [(torch.randn(3), 0), (torch.randn(3), 1)]
 quiet = dict(logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu")
 Trainer(max_epochs=1, **quiet).fit(VariationalModule(model), torch.utils.data.DataLoader(rows, batch_size=2))
+""",
+    "sklearn": NEEDS["sklearn"]
+    + """
+X, y = [[0.0], [0.1], [3.0], [3.1]], ["low", "low", "high", "high"]
+assert VariationalClassifier(max_iter=20, random_state=0).fit(X, y).predict([[2.9]]) == ["high"]
+""",
+    "transformers": """
+import torch
+from transformers import BertConfig, BertForSequenceClassification
+from varclass.integrations.transformers import convert
+sizes = dict(vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=3)
+model = convert(BertForSequenceClassification(BertConfig(**sizes)))
+found = model(input_ids=torch.ones(2, 5, dtype=torch.long), labels=torch.tensor([0, 2]))
+found.loss.backward()
+assert found.log_evidence.shape == (2,)
 """,
 }
 

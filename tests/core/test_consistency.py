@@ -8,6 +8,7 @@ import torch
 from varclass.core.anticipation import anticipate
 from varclass.core.consistency import RATE, best_temperature, first_separation, tempered_losses
 from varclass.core.head import VariationalHead
+from varclass.core.recall import options_of
 
 C, D, N = 10, 9, 4000
 
@@ -87,6 +88,7 @@ def test_it_is_saved_with_the_weights():
     assert head.separation != pytest.approx(other.separation)
     other.load_state_dict(head.state_dict())
     assert other.separation == head.separation
+    assert options_of(head)["separation"] == "auto"
 
 
 def test_a_gaussian_posterior_averages_over_its_draws():

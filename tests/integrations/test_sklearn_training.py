@@ -237,3 +237,11 @@ def test_partial_fit_says_what_it_needs():
         model.partial_fit(X[:2], [0, 9])
     with pytest.raises(ValueError, match="no early stopping"):
         VariationalClassifier(early_stopping=True).partial_fit(X, Y, classes=[0, 1, 2])
+
+
+def test_a_separation_that_settles_needs_validation_data_and_says_so():
+    options = {"objective": "gm", "head_options": {"means": "simplex", "separation": "auto"}, **QUICK}
+    settled = VariationalClassifier(early_stopping=True, validation_fraction=0.3, **options).fit(X, Y).model_.head
+    with pytest.warns(UserWarning, match=r"separation='auto' stays at 1\.\d\d: it needs the validation data"):
+        fixed = VariationalClassifier(**options).fit(X, Y).model_.head
+    assert settled.separation != pytest.approx(fixed.separation, rel=0.01)

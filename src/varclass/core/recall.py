@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import nn
 
+from varclass.core.consistency import AUTO
 from varclass.core.head import VariationalHead
 from varclass.core.objectives import OBJECTIVES, Objective
 from varclass.core.options import Registry
@@ -31,7 +32,7 @@ def options_of(head: VariationalHead) -> dict[str, Any]:
         "prior": _name_of(PRIORS, prior),
         "covariance": prior.covariance,
         "means": prior.means,
-        "separation": prior.separation,
+        "separation": AUTO if head.settles else prior.separation,
         "ratio": _name_of(RATIOS, head.ratio) if head.objective.uses_ratio else None,
         "label_prior": "learned" if head.label_prior.learned else "uniform",
         "posterior": _name_of(POSTERIORS, head.posterior),

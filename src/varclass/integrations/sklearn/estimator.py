@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -219,6 +220,11 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             dropout=check_dropout(self.dropout),
             head_options={**given, **(self.head_options or {})},
         )
+        if model.head.settles and not self.early_stopping:
+            warnings.warn(
+                f"separation='auto' stays at {model.head.separation:.2f}: it needs the validation data of early_stopping=True",
+                stacklevel=3,
+            )
         model.encoder = nn.Sequential(layer, model.encoder)
         self.model_ = model
         self._follows_labels, self._counts = model.head.label_prior.learned, np.zeros(len(self.classes_))

@@ -78,6 +78,7 @@ def train(
             if row["validation_nll"] < best:
                 best, weights = row["validation_nll"], copy.deepcopy(model.state_dict())
             waited, bar = (0, best) if best < bar - settings.tol else (waited + 1, bar)
+            settle(model, held_out)
         history.append(row)
         report(row)
         if waited >= settings.patience:
@@ -112,6 +113,13 @@ def train_epoch(
     if not math.isfinite(means["loss"]):
         raise ValueError(f"the loss became {means['loss']} in epoch {epoch + 1}: try a smaller learning_rate_init, or scale X")
     return means
+
+
+@torch.no_grad()
+def settle(model: Classifier, held_out: Arrays) -> None:
+    """Move class means by held-out data, if the head's separation is "auto"; all samples count alike."""
+    if model.head.settles:
+        model.head.settle(torch.cat([model.encoder(x) for x in held_out.x.split(4096)]), held_out.y)
 
 
 @torch.no_grad()
