@@ -78,6 +78,13 @@ MUTANTS = [
     ("core/targets.py", "return Target(self.labels, sample_weight)", "return self", "sample weights"),
     ("core/targets.py", "self.weight * (sample_weight if", "(sample_weight if", "sample weights beside class weights"),
     ("core/calibration.py", "if at_left <= at_right:", "if at_left > at_right:", "the search for the factor"),
+    ("core/consistency.py", "/ math.exp(STEP * step) + log_label", "* math.exp(STEP * step) + log_label", "settling: a temperature divides"),
+    ("core/consistency.py", "/ math.exp(STEP * step) + log_label", "/ math.exp(STEP * step)", "settling: p(y) is not tempered"),
+    ("core/consistency.py", "own if weight is None else own * weight", "own", "settling: labels that do not count"),
+    ("core/consistency.py", "0.5 * (before - after) / bend", "0.5 * (after - before) / bend", "settling: the parabola's foot"),
+    ("core/consistency.py", "temperature ** (-rate / 2)", "temperature ** (rate / 2)", "settling: too sure means too far apart"),
+    ("core/consistency.py", "class_prior.scale_means(wanted / now)", "class_prior.scale_means(now / wanted)", "settling: the means move"),
+    ("core/recall.py", "AUTO if head.settles else prior.separation", "prior.separation", "settling: a rebuilt head settles too"),
     ("classifier.py", "found, parent._modules[after] = module, nn.Identity()", "found = module", "a softmax after the layer is dropped"),
 ]  # fmt: skip
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from varclass.core.anticipation import anticipate
-from varclass.core.consistency import RATE, best_temperature, first_separation, tempered_losses
+from varclass.core.consistency import RATE, STEP, STEPS, best_temperature, first_separation, tempered_losses
 from varclass.core.head import VariationalHead
 from varclass.core.recall import options_of
 
@@ -51,6 +51,14 @@ def test_sums_of_batches_add_up_and_weights_count():
     ignored = y.clone()
     ignored[: N // 2] = -100
     torch.testing.assert_close(tempered_losses(head, z, ignored), tempered_losses(head, z[N // 2 :], y[N // 2 :]))
+
+
+def test_between_the_steps_the_least_loss_is_found_by_a_parabola():
+    """Exact for a parabola in log T."""
+    steps = torch.arange(-STEPS, STEPS + 1) * STEP
+    losses = torch.cat([(steps - 0.23) ** 2 + 7.0, torch.ones(1)])
+    assert best_temperature(losses) == pytest.approx(math.exp(0.23), rel=1e-5)
+    assert best_temperature(torch.cat([-steps, torch.ones(1)])) == pytest.approx(math.exp(STEP * STEPS))  # the hottest there is
 
 
 def test_a_step_goes_part_of_the_way_and_many_arrive():
