@@ -42,6 +42,13 @@ def test_the_temperature_is_the_variance_of_latents_in_units_of_the_prior(width,
     assert temperature == pytest.approx(width**2, rel=0.1)
 
 
+def test_at_temperature_one_the_loss_is_the_heads_own():
+    head = auto(label_prior=torch.tensor([0.5] + [0.5 / 9] * 9))
+    z, y = drawn(head, 1.3)
+    own = torch.nn.functional.nll_loss(head.log_posterior(z), y, reduction="sum")
+    torch.testing.assert_close(tempered_losses(head, z, y)[STEPS], own.double(), rtol=1e-5, atol=0.0)
+
+
 def test_sums_of_batches_add_up_and_weights_count():
     head = auto()
     z, y = drawn(head, 1.3)
