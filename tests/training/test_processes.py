@@ -22,6 +22,7 @@ SGD = ("--epochs", 2, "--optimizer", "sgd", "--lr", 0.02)
 CASES = {
     "ce": ("--objective", "ce"),
     "gm": ("--objective", "gm"),
+    "gm, its means settling": ("--objective", "gm", "--means", "simplex", "--covariance", "unit", "--separation", "auto"),
     "vc": ("--objective", "vc"),
     "vc, smoothed labels in parts": ("--objective", "vc", "--label-smoothing", 0.1, "--accumulate", 2),
     "vc, augmented, clipped, averaged": ("--objective", "vc", "--augment", "crop,flip,cutout", "--clip", 1, "--ema", 0.9),
