@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,11 @@ def make_accelerator(device: str | None) -> Accelerator:
     if device and device.startswith("cuda:"):
         torch.cuda.set_device(device)
     return Accelerator(cpu=kind == "cpu")
+
+
+def world_size() -> int:
+    """How many processes were launched together, as launchers say it to each."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def share_of(accelerator: Accelerator) -> Share:

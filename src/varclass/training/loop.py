@@ -24,7 +24,7 @@ from varclass.training.checkpoint import Checkpoint, load_checkpoint, optimizer_
 from varclass.training.defaults import complete
 from varclass.training.history import finite
 from varclass.training.interruption import Interrupted, Interruption
-from varclass.training.launch import Launch, make_accelerator, make_deterministic, share_of
+from varclass.training.launch import Launch, make_accelerator, make_deterministic, share_of, world_size
 from varclass.training.model import build_model
 from varclass.training.optimization import Average, clip_groups, make_optimizer, set_rates
 from varclass.training.provenance import provenance
@@ -81,12 +81,15 @@ def resume(
 
 
 def _fit(path: Path, spec: RunSpec, data: TrainingData, launch: Launch, reporter: Reporter) -> Run:
-    accelerator = make_accelerator(launch.device)
     if (path / "record.json").is_file() and (run := Run.open(path)).finished:
         run.drop_checkpoints()  # if it was killed before it could
         return run
-    # what a spec has wrong shows before there is a folder for it
-    plan, model = _make_plan(spec, len(data.train), accelerator.num_processes), _make_model(spec, data)
+    # What a spec has wrong shows before there is a folder for it, and before processes meet: one that left with an error would
+    # take the meeting point of the others along.
+    _make_plan(spec, len(data.train), world_size())
+    model = _make_model(spec, data)
+    accelerator = make_accelerator(launch.device)
+    plan = _make_plan(spec, len(data.train), accelerator.num_processes)
     with ExitStack() as held:
         if accelerator.is_main_process:
             path.mkdir(parents=True, exist_ok=True)
