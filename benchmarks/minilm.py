@@ -249,13 +249,12 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
         columns = {key: title for key, title in zip(COLUMNS, TITLES, strict=True) if key in held[0]}
         name, _, per_class = setting.partition(":")
         lines += ["", f"{name}, {per_class} samples a class, n = {held[0]['n']} of {chosen['split']}:", ""]
-        lines += [f"| | {' | '.join(columns.values())} | s to train |", "|---" * (len(columns) + 2) + "|"]
+        lines += [f"| | {' | '.join(columns.values())} |", "|---" * (len(columns) + 1) + "|"]
         for form in dict.fromkeys(row["form"] for row in held):
             own = [row for row in held if row["form"] == form]
             beside = [row for row in held if row["form"] == "softmax"][: len(own)]
             cells = [cell(key, own, beside if form != "softmax" else []) for key in columns]
-            seconds = sum(row["train_seconds"] for row in own) / len(own)
-            lines.append(f"| {form} | {' | '.join(cells)} | {seconds:.0f} |")
+            lines.append(f"| {form} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
