@@ -209,13 +209,14 @@ def test_a_run_is_not_continued_on_other_data(commands, tmp_path, the_run):
     x, y = chance.normal(size=(90, 5)).astype(np.float32), np.arange(90) % 3
     np.savez(data, x_train=x, y_train=y, x_test=x, y_test=y)
     options = (data, "--epochs", 2, "--batch-size", 40, "--device", "cpu", "--runs-dir", tmp_path / "runs")
-    doomed = [40, f"{tmp_path / 'runs'}/mine-mlp-vc-s0-"]
+    doomed = [40, f"{tmp_path / 'runs'}/mine-mlp-pull-s0-"]
     assert commands.start("fit", *options, "--checkpoint-seconds", 0, die_at=doomed).wait() == -signal.SIGKILL
     run = the_run(tmp_path / "runs")
     before = contents(run)
     assert checkpoints(run)
     np.savez(data, x_train=x + 1, y_train=y, x_test=x, y_test=y)
-    for process in (commands.resume(run), commands.start("fit", *options)):
+    for start in (lambda: commands.resume(run), lambda: commands.start("fit", *options)):  # one after the other: both lock it
+        process = start()
         assert process.wait() == 2
         (line,) = process.stderr.splitlines()
         assert line.startswith(f"error: {run} ")
