@@ -80,7 +80,7 @@ def measure_training(batch: int, classes: int, dim: int, device: torch.device, l
         head = VariationalHead(dim, classes, objective=objective, class_chunk=classes).to(device)
         modules[objective] = head, lambda head=head: head.loss(x, y)  # type: ignore[misc]
     if choose_chunk(batch, classes):
-        chunked = VariationalHead(dim, classes).to(device)
+        chunked = VariationalHead(dim, classes, objective="vc").to(device)
         modules["chunked"] = chunked, lambda: chunked.loss(x, y)
     if batch * classes * dim <= BROADCAST_LIMIT:
         gaussian = Broadcast(classes, dim).to(device)

@@ -14,7 +14,8 @@ outliers: AUROC by max p(y|x), and by log p(z), for softmax the logsumexp of its
 |---------|--------------------------------------------------------------------------------------------|
 | softmax | `nn.Linear` and cross-entropy (`BertForSequenceClassification`)                            |
 | start   | CE with class means where GM and VC start: a softmax layer, but with its bias tied to them  |
-| gm vc   | a new `VariationalHead` at its defaults (`convert(model, keep=False)`)                     |
+| default | a new `VariationalHead`, nothing held out to settle by (`convert(model, keep=False)`)       |
+| gm vc   | the same with the paper's objectives and geometry                                           |
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 FORMS: dict[str, dict[str, Any]] = {
     "softmax": {},
+    "default": {"preset": "recommended"},
     "start": {"objective": "ce", "separation": 4.0},
     "gm": {"objective": "gm"},
     "vc": {"objective": "vc"},

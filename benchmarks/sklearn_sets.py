@@ -11,7 +11,6 @@ sample is predicted once; the table has the mean over seeds and the 95% t-interv
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -37,7 +36,9 @@ from varclass.training.provenance import provenance
 
 SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer, "digits": load_digits}
 MODELS: dict[str, Callable[[int], Any]] = {
-    "VariationalClassifier (vc)": lambda seed: VariationalClassifier(random_state=seed),
+    "VariationalClassifier": lambda seed: VariationalClassifier(random_state=seed),
+    "VariationalClassifier, early_stopping": lambda seed: VariationalClassifier(early_stopping=True, random_state=seed),
+    "VariationalClassifier vc": lambda seed: VariationalClassifier(objective="vc", random_state=seed),
     "VariationalClassifier gm": lambda seed: VariationalClassifier(objective="gm", random_state=seed),
     "VariationalClassifier ce": lambda seed: VariationalClassifier(objective="ce", random_state=seed),
     "LogisticRegression": lambda seed: LogisticRegression(),
@@ -58,7 +59,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2, help="processes; the numbers do not depend on it")
     parser.add_argument("--save", default=None, help="path of a .json and a .md, without the ending")
     given = parser.parse_args()
-    began, record = time.monotonic(), provenance(torch.device("cpu"))
+    record = provenance(torch.device("cpu"))
     record["versions"]["scikit-learn"] = metadata.version("scikit-learn")
     results: dict[str, Any] = {}
     for name in given.sets.split(","):
@@ -67,7 +68,6 @@ def main() -> None:
         results[name]["models"] = {model: measure(make, x, y, given.seeds, given.jobs) for model, make in MODELS.items()}
         print(table(name, results[name]), flush=True)
     found = {"seeds": given.seeds, "folds": FOLDS, "bins": BINS, "sets": results, "provenance": record}
-    found["seconds"] = round(time.monotonic() - began, 1)
     if given.save:
         write_json(Path(f"{given.save}.json"), found)
         write_text(Path(f"{given.save}.md"), page(found))
@@ -158,7 +158,7 @@ def page(found: dict[str, Any]) -> str:
     tables = "\n".join(table(name, each) for name, each in found["sets"].items())
     shown = ", ".join(f"{name} {versions[name]}" for name in ("varclass", "python", "torch", "numpy", "scikit-learn"))
     command = "python benchmarks/sklearn_sets.py --save results/sklearn"
-    foot = f"\n`{command}`: {shown}; commit {record['commit']}; {record['device']['name']}, {found['seconds']} s.\n"
+    foot = f"\n`{command}`: {shown}; commit {record['commit']}; {record['device']['name']}.\n"
     return f"{head}{tables}\n### Against each\n\n{verdict(found)}{foot}"
 
 

@@ -358,7 +358,7 @@ def test_models_that_cannot_be_split_are_refused_in_one_line():
 
 def test_calibrating_a_classifier_calibrates_its_head_on_the_encoded_inputs():
     torch.manual_seed(0)
-    model = Classifier(nn.Linear(4, 3), VariationalHead(3, 2)).eval()
+    model = Classifier(nn.Linear(4, 3), VariationalHead(3, 2, objective="vc")).eval()
     x, y = torch.randn(50, 4), torch.randint(2, (50,))
     factor = model.calibrate(x, y)
     assert factor == pytest.approx(model.head.class_prior.scale_factor)
@@ -402,3 +402,12 @@ def test_reset_classifier_keeps_the_encoder_and_the_options_and_changes_the_clas
     assert found.head.label_prior.learned
     with pytest.raises(ValueError, match="num_classes"):
         found.reset_classifier(1)
+
+
+def test_reset_classifier_of_the_recommended_head_gives_it_the_axes_and_the_beta_of_the_new_classes():
+    found, x = from_model(trained(Fc)), inputs()
+    assert found.head.objective.beta == 1 / C
+    found.reset_classifier(50)
+    assert found(x).shape == (B, 50)
+    assert (found.head.latent_dim, found.head.class_prior.means, found.head.objective.beta) == (50, "axes", 1 / 50)
+    assert found.head.settles

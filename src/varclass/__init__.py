@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from varclass.classifier import Classifier as Classifier
     from varclass.classifier import from_model as from_model
+    from varclass.core.anticipation import anticipate as anticipate
     from varclass.core.head import VariationalHead as VariationalHead
     from varclass.core.label_prior import LabelPrior as LabelPrior
     from varclass.core.label_prior import estimate_label_prior as estimate_label_prior
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from varclass.core.objectives import GM as GM
     from varclass.core.objectives import VC as VC
     from varclass.core.objectives import Authors as Authors
+    from varclass.core.objectives import Bottleneck as Bottleneck
     from varclass.core.objectives import Objective as Objective
+    from varclass.core.objectives import Pull as Pull
     from varclass.core.objectives import Terms as Terms
     from varclass.core.priors import ClassPrior as ClassPrior
     from varclass.core.ratio import RatioEstimator as RatioEstimator
@@ -27,10 +30,13 @@ _HOMES = {
     "VariationalHead": "core.head",
     "Classifier": "classifier",
     "from_model": "classifier",
+    "anticipate": "core.anticipation",
     "estimate_label_prior": "core.label_prior",
     "CE": "core.objectives",
     "GM": "core.objectives",
     "VC": "core.objectives",
+    "Pull": "core.objectives",
+    "Bottleneck": "core.objectives",
     "Authors": "core.objectives",
     "Objective": "core.objectives",
     "Terms": "core.objectives",

@@ -76,6 +76,11 @@ class Classifier(nn.Module):
         """`VariationalHead.calibrate` on held-out inputs; put the model in eval mode first."""
         return self.head.calibrate(self.encoder(x), y)
 
+    @torch.no_grad()
+    def settle(self, x: Any, y: Tensor) -> float:
+        """`VariationalHead.settle` on held-out inputs; put the model in eval mode first."""
+        return self.head.settle(self.encoder(x), y)
+
     def parameter_groups(
         self,
         lr: float | None = None,

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.combinations import skip_if_refused
 from torch import nn
 
 from varclass import Classifier, VariationalHead
@@ -11,7 +12,7 @@ from varclass.core.ratio import RATIOS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-FAMILIES = [(prior, covariance) for prior in PRIORS for covariance in PRIORS[prior].covariances]
+FAMILIES = [(prior, covariance, "learned") for prior in PRIORS for covariance in PRIORS[prior].covariances]
 
 
 def example(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -19,11 +20,12 @@ def example(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(32, 12, dtype=torch.float64), torch.randint(5, (32,))
 
 
-@pytest.mark.parametrize(("prior", "covariance"), FAMILIES)
-def test_log_joint_and_gradients_are_those_of_the_cpu(prior, covariance):
+@pytest.mark.parametrize(("prior", "covariance", "means"), [*FAMILIES, ("gaussian", "unit", "axes")])
+def test_log_joint_and_gradients_are_those_of_the_cpu(prior, covariance, means):
     x, y = example()
-    head = VariationalHead(12, 5, prior=prior, covariance=covariance, objective="gm").double()
-    on_gpu = VariationalHead(12, 5, prior=prior, covariance=covariance, objective="gm").double().cuda()
+    options = {"prior": prior, "covariance": covariance, "means": means, "objective": "gm"}
+    head = VariationalHead(12, 5, **options).double()
+    on_gpu = VariationalHead(12, 5, **options).double().cuda()
     on_gpu.load_state_dict(head.state_dict())
     torch.testing.assert_close(on_gpu(x.cuda()).cpu(), head(x), rtol=1e-9, atol=1e-9)
     head.loss(x, y).backward()
@@ -36,6 +38,7 @@ def test_log_joint_and_gradients_are_those_of_the_cpu(prior, covariance):
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_every_objective_trains_under_autocast_and_a_gradient_scaler(objective, ratio, prior):
+    skip_if_refused(objective, prior)
     x, y = example()
     model = Classifier(nn.Linear(12, 8), VariationalHead(8, 5, objective=objective, ratio=ratio, prior=prior)).cuda()
     optimizer, scaler = torch.optim.SGD(model.parameters(), lr=0.05), torch.amp.GradScaler()
@@ -67,9 +70,10 @@ def test_a_compiled_classifier_gives_the_eager_loss_and_gradients(options):
         torch.testing.assert_close(compiled, eager, rtol=1e-4, atol=1e-5)
 
 
-def test_a_training_step_can_be_captured_in_a_cuda_graph():
+@pytest.mark.parametrize("options", [{}, {"objective": "vc"}])
+def test_a_training_step_can_be_captured_in_a_cuda_graph(options):
     x, y = (part.cuda() for part in example())
-    head = VariationalHead(12, 5).cuda()
+    head = VariationalHead(12, 5, **options).cuda()
     x = x.float()
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

@@ -4,10 +4,12 @@ import copy
 
 import pytest
 import torch
+from tests.combinations import posterior_for, skip_if_refused
 from torch import nn
 
 from varclass import CE, GM, VC, Authors, Classifier, VariationalHead
 from varclass.core.head import OBJECTIVES, PRIORS
+from varclass.core.objectives import Bottleneck, Pull
 
 B, C, FEATURES, D = 6, 3, 5, 4
 # dynamo instantiates a custom autograd.Function to trace it, and inductor still uses torch.jit: torch's own, not ours
@@ -17,6 +19,9 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def make(seed: int = 0, **options) -> VariationalHead:
+    if isinstance(options.get("objective"), str):
+        options = {"posterior": posterior_for(options["objective"])} | options
+        skip_if_refused(options["objective"], options.get("prior", "gaussian"), options["posterior"])
     torch.manual_seed(seed)
     head = VariationalHead(FEATURES, C, **{"latent_dim": D} | options)
     with torch.no_grad():
@@ -36,6 +41,12 @@ def loss_and_gradients(function, module: nn.Module, *args) -> list[torch.Tensor]
     loss = function(*args)
     loss.backward()
     return [loss.detach(), *(parameter.grad.clone() for parameter in module.parameters())]
+
+
+def seeded(function, *args) -> torch.Tensor:
+    """The same draws each time, where q(z|x) is Gaussian."""
+    torch.manual_seed(2)
+    return function(*args).detach()
 
 
 def assert_all_close(got, expected) -> None:
@@ -65,11 +76,7 @@ def test_forward_compiles_to_one_graph(compiler, objective, posterior):
     head = make(objective=objective, posterior=posterior, draws=3)
     features, _ = batch()
     compiled = compiler(head, fullgraph=True, backend="eager")
-    found = []
-    for function in (compiled, head):
-        torch.manual_seed(2)
-        found.append(function(features).detach())
-    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(seeded(compiled, features), seeded(head, features), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -78,7 +85,7 @@ def test_a_classifier_compiles_to_one_graph_with_and_without_labels(compiler, ob
     model = Classifier(nn.Sequential(nn.Linear(2, FEATURES), nn.ReLU()), make(objective=objective, latent_dim=None))
     x, y = torch.randn(B, 2), batch()[1]
     compiled = compiler(model, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(seeded(compiled, x), seeded(model, x), rtol=1e-5, atol=1e-5)
     assert_all_close(loss_and_gradients(compiled, model, x, y), loss_and_gradients(model, model, x, y))
 
 
@@ -135,11 +142,11 @@ def test_a_state_dict_carries_everything_a_prediction_and_a_loss_need(objective,
     features, y = batch()
     first.calibrate(features, y)
     second = make(seed=9, label_prior="uniform", class_weight=torch.ones(C), **options)
-    assert not torch.allclose(second(features), first(features))
+    assert not torch.allclose(seeded(second, features), seeded(first, features))
     missing = second.load_state_dict(first.state_dict())
     assert (missing.missing_keys, missing.unexpected_keys) == ([], [])
     assert second.class_prior.scale_factor == first.class_prior.scale_factor != 1.0
-    assert torch.equal(second(features), first(features))
+    assert torch.equal(seeded(second, features), seeded(first, features))
     assert torch.equal(*(loss_and_gradients(h.loss, h, features, y)[0] for h in (first, second)))
 
 
@@ -175,6 +182,8 @@ def test_every_parameter_is_in_exactly_one_group_of_the_right_name(objective, pr
     ids = [id(parameter) for params in groups.values() for parameter in params]
     assert sorted(ids) == sorted(id(parameter) for module in (head, encoder) for parameter in module.parameters())
     expected = {"phi": [encoder, head.projection, head.posterior], "theta": [head.class_prior]}
+    if objective in ("pull", "bottleneck") and prior == "gaussian":
+        del expected["theta"]  # the recommended geometry: class priors that stay where they are
     if OBJECTIVES[objective].uses_label_prior:
         expected["pi"] = [head.label_prior]
     if OBJECTIVES[objective].uses_ratio:
@@ -220,9 +229,10 @@ def test_the_paper_preset_is_beta_one_and_the_default_is_one_per_dimension():
     paper = VariationalHead(64, C, preset="paper")
     assert isinstance(paper.objective, VC)
     assert paper.objective.beta == 1.0
-    default = VariationalHead(64, C)
+    default = VariationalHead(64, C, objective="vc")
     assert isinstance(default.objective, VC)
     assert default.objective.beta == 1 / 64
+    assert VariationalHead(64, C, objective="vc", beta="1/D").objective.beta == 1 / 64
     assert VariationalHead(64, C, latent_dim=8).objective.beta == 1 / 8
     assert VariationalHead(64, C, preset="paper", beta=0.25).objective.beta == 0.25
     for head in (paper, default):
@@ -237,8 +247,53 @@ def test_the_paper_preset_is_beta_one_and_the_default_is_one_per_dimension():
     assert VariationalHead(64, C, prior="vmf").class_prior.covariance == "isotropic"
 
 
+RECOMMENDED = {"objective": "pull", "means": "axes", "covariance": "unit", "posterior": "delta", "prior": "gaussian"}
+RECOMMENDED |= {"separation": "auto", "beta": "1/D", "preset": "recommended"}
+
+
+@pytest.mark.parametrize("named", [(), *((name,) for name in RECOMMENDED), tuple(RECOMMENDED)], ids=str)
+def test_a_head_of_which_nothing_else_is_named_is_the_recommended_one(named):
+    head = VariationalHead(64, C, **{name: RECOMMENDED[name] for name in named})
+    assert type(head.objective) is Pull
+    assert head.objective.beta == 1 / C
+    assert (head.latent_dim, head.class_prior.covariance, head.class_prior.means) == (C, "unit", "axes")
+    assert head.settles
+    assert head.label_prior.learned
+    assert not head.posterior.stochastic
+    assert [group["name"] for group in head.parameter_groups(0.1)] == ["phi", "pi"]
+
+
 @pytest.mark.parametrize(
-    ("given", "kind"), [("ce", CE), ("gm", GM), ("vc", VC), ("authors", Authors), (GM(0.5), GM), (Authors(0.1, 0.2), Authors)]
+    ("options", "objective", "means"),
+    [
+        ({"latent_dim": 8}, VC, "learned"),
+        ({"ratio": "mlp"}, VC, "learned"),
+        ({"means": "learned"}, VC, "learned"),
+        ({"means": "simplex"}, VC, "simplex"),
+        ({"covariance": "diagonal"}, VC, "learned"),
+        ({"posterior": "gaussian"}, VC, "learned"),
+        ({"prior": "vmf"}, VC, "learned"),
+        ({"objective": "ce"}, CE, "learned"),
+        ({"objective": "pull", "latent_dim": 8}, Pull, "simplex"),
+        ({"objective": "pull", "means": "learned"}, Pull, "learned"),
+        ({"objective": "bottleneck"}, Bottleneck, "axes"),
+        ({"objective": "vc", "means": "axes"}, VC, "axes"),
+    ],
+    ids=str,
+)
+def test_what_else_is_named_asks_for_the_papers_model_or_for_what_it_allows_of_the_recommended(options, objective, means):
+    head = VariationalHead(64, C, **options)
+    assert type(head.objective) is objective
+    assert head.class_prior.means == means
+    assert head.settles == (objective in (Pull, Bottleneck) and means != "learned")
+    assert head.posterior.stochastic == (objective is Bottleneck or "posterior" in options)
+    if hasattr(head.objective, "beta"):
+        assert head.objective.beta == 1 / head.latent_dim
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [(name, kind) for name, kind in OBJECTIVES.items()] + [(GM(0.5), GM), (Authors(0.1, 0.2), Authors), (Pull(0.5), Pull)],
 )
 def test_an_objective_is_a_name_or_an_object(given, kind):
     head = make(objective=given)
@@ -261,11 +316,12 @@ def test_one_backward_and_one_optimizer_move_every_parameter(optimizer, objectiv
 
 
 @pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
-def test_training_separates_two_easy_classes(optimizer):
+@pytest.mark.parametrize("objective", [None, *OBJECTIVES])
+def test_training_separates_two_easy_classes(optimizer, objective):
     torch.manual_seed(3)
     y = torch.arange(2).repeat(32)
     x = torch.randn(64, 2) + 4 * torch.stack([y, -y], 1)
-    model = Classifier(nn.Linear(2, 4), VariationalHead(4, 2))
+    model = Classifier(nn.Linear(2, 4), VariationalHead(4, 2, objective=objective))
     step = optimizer(model.parameter_groups(lr=0.05))
     for _ in range(100):
         step.zero_grad()

@@ -27,10 +27,10 @@ def assert_says(text: str, *parts: str) -> None:
     assert [part for part in parts if part not in text] == [], text
 
 
-@pytest.fixture
-def head():
+@pytest.fixture(params=[{}, {"objective": "vc"}], ids=["recommended", "paper"])
+def head(request):
     torch.manual_seed(0)
-    return VariationalHead(FEATURES, C)
+    return VariationalHead(FEATURES, C, **request.param)
 
 
 # ----------------------------------------------------------------------------------------------------------- features
@@ -71,7 +71,7 @@ def test_labels_out_of_range(head, wrong):
     for method in (head.loss, head.terms, head.calibrate):
         assert_says(message(ValueError, method, X, y), "0..2", str(wrong))
     assert_says(message(ValueError, head.sample, y), "0..2", str(wrong))
-    assert_says(message(ValueError, head.standardize, X, y), "0..2", str(wrong))
+    assert_says(message(ValueError, head.standardize, torch.zeros(B, head.latent_dim), y), "0..2", str(wrong))
 
 
 def test_labels_out_of_range_beside_ignored_ones(head):
@@ -85,7 +85,8 @@ def test_labels_of_the_wrong_shape(head):
     assert_says(message(ValueError, head.loss, X[None], Y), "(1, 4)", "(4,)")
     assert_says(message(ValueError, head.loss, X, torch.zeros(B, 2)), "(4, 3)", "(4, 2)")
     assert_says(message(ValueError, head.loss, X, torch.zeros(B)), "(4, 3)", "(4,)")
-    assert_says(message(ValueError, head.standardize, X[:3], Y), "(4, 5)", "(3, 5)")
+    dim = head.latent_dim
+    assert_says(message(ValueError, head.standardize, torch.zeros(3, dim), Y), f"(4, {dim})", f"(3, {dim})")
 
 
 def test_labels_of_the_wrong_type(head):
@@ -93,7 +94,8 @@ def test_labels_of_the_wrong_type(head):
     assert_says(message(TypeError, head.loss, X, Y.to(torch.complex64)), "integers", "torch.complex64")
     assert_says(message(TypeError, head.loss, X, [0, 1, 2, 0]), "tensor", "list")
     assert_says(message(TypeError, head.sample, Y.float()), "integer", "torch.float32")
-    assert_says(message(TypeError, head.standardize, X, Y.bool()), "integer", "torch.bool")
+    z = torch.zeros(B, head.latent_dim)
+    assert_says(message(TypeError, head.standardize, z, Y.bool()), "integer", "torch.bool")
 
 
 def test_small_integer_types_are_labels_too(head):
@@ -132,7 +134,7 @@ def test_sizes_that_are_not_whole_positive_numbers(name, value):
 
 
 @pytest.mark.parametrize("value", [-1, -1e-9, math.nan, math.inf, "1", True])
-@pytest.mark.parametrize("objective", ["gm", "vc"])
+@pytest.mark.parametrize("objective", ["gm", "vc", "pull", "bottleneck", None])
 def test_a_beta_that_is_no_weight(value, objective):
     text = message(ValueError, VariationalHead, FEATURES, C, objective=objective, beta=value)
     assert_says(text, "beta", ">= 0", repr(value))
@@ -154,13 +156,13 @@ def test_beta_beside_an_objective_that_has_one():
 @pytest.mark.parametrize(
     ("option", "choices"),
     [
-        ("objective", "'ce', 'gm', 'vc', 'authors'"),
+        ("objective", "'ce', 'gm', 'pull', 'vc', 'bottleneck', 'authors'"),
         ("prior", "'gaussian', 'vmf'"),
         ("covariance", "'diagonal', 'isotropic', 'shared', 'unit'"),
-        ("means", "'learned', 'simplex'"),
+        ("means", "'learned', 'simplex', 'axes'"),
         ("ratio", "'linear', 'quadratic', 'mlp', 'shared'"),
         ("posterior", "'delta', 'gaussian'"),
-        ("preset", "'paper', 'authors'"),
+        ("preset", "'recommended', 'paper', 'authors'"),
         ("label_prior", "'learned', 'uniform'"),
     ],
 )
@@ -255,9 +257,10 @@ def test_parameter_groups_of_unknown_names(head):
         assert_says(text, "'phi', 'theta', 'pi', 'psi'", "'omega'")
 
 
+@pytest.mark.parametrize("objective", [None, "pull", "ce", "vc"])
 @pytest.mark.parametrize("name", ["latent_dim", "means", "separation", "prior"])
-def test_from_linear_refuses_what_it_sets_itself(name):
-    text = message(ValueError, VariationalHead.from_linear, nn.Linear(5, 3), **{name: "simplex"})
+def test_from_linear_refuses_what_it_sets_itself(name, objective):
+    text = message(ValueError, VariationalHead.from_linear, nn.Linear(5, 3), objective=objective, **{name: "simplex"})
     assert_says(text, name, "'simplex'")
 
 

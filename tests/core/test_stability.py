@@ -9,6 +9,7 @@ import math
 
 import pytest
 import torch
+from tests.combinations import skip_if_refused
 
 from varclass import VariationalHead
 from varclass.core.head import OBJECTIVES, PRIORS, RATIOS
@@ -81,6 +82,7 @@ def _name_of(head: VariationalHead) -> str:
 
 
 def run(objective: str, prior: str, covariance: str, *, ratios: list[str], kind: str, dim: int, batch: int) -> None:
+    skip_if_refused(objective, prior)
     torch.manual_seed(0)
     beta = None if objective == "authors" else 1.0
     head = VariationalHead(dim, C, objective=objective, beta=beta, prior=prior, covariance=covariance, ratio=ratios[0])

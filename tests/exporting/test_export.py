@@ -72,6 +72,31 @@ def test_onnx_says_what_pytorch_says_at_every_batch_size(tmp_path, prior, covari
         assert_same(session.run(list(OUTPUTS), {"input": x.numpy()}), model, x)
 
 
+def test_onnx_of_the_recommended_head_that_has_settled_and_is_calibrated(tmp_path):
+    model = make().eval()
+    x, y = torch.randn(50, 5), torch.randint(3, (50,))
+    before = model.head.separation
+    assert model.head.settle(model.encoder(x), y) != pytest.approx(before, rel=1e-3)
+    assert model.calibrate(x, y) != pytest.approx(1.0, rel=1e-3)
+    path = varclass.export(model, torch.randn(1, 5), tmp_path / "out")
+    for batch in (1, 7):
+        x = torch.randn(batch, 5)
+        assert_same(session_of(path).run(list(OUTPUTS), {"input": x.numpy()}), model, x)
+
+
+def test_the_bottlenecks_draws_are_kept_in_the_prior_s_units():
+    """Of a posterior that is all but a point, every draw is the mean, wherever the length stands."""
+    model = make(objective="bottleneck").eval()
+    with torch.no_grad():
+        model.head.posterior.log_scale.weight.zero_()
+        model.head.posterior.log_scale.bias.fill_(-9.0)
+    x = torch.randn(20, 5)
+    outputs, point = Outputs(model), model.head.log_joint(model.head.latent(model.encoder(x)))
+    torch.testing.assert_close(outputs(x)["posterior"], torch.softmax(point, 1), rtol=0.01, atol=1e-3)
+    torch.testing.assert_close(outputs(x)["log_evidence"], torch.logsumexp(point, 1), rtol=0.01, atol=1e-3)
+    check_same(trace(outputs, x[:2]).module(), outputs, x)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "shape"),
     [("lenet", "image", (1, 28, 28)), ("wrn-10-1", "image", (3, 32, 32)), ("text", "text", (12,))],

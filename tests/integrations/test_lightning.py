@@ -104,6 +104,19 @@ def test_validation_scores_and_predictions_are_the_classifiers():
     torch.testing.assert_close(trainer.callback_metrics["val/nll"].double(), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("batch", [8, 24])
+def test_the_default_head_settles_by_the_whole_validation_set_and_not_by_the_sanity_check(batch):
+    """As `settle` on all of it at once, from the same weights; 24 samples are enough, the sanity check's would be too few."""
+    torch.manual_seed(0)
+    model = Classifier(nn.Sequential(nn.Linear(2, 5), nn.Tanh()), VariationalHead(5, 3)).double()
+    module = train(VariationalModule(model, lr=0.1), batch)
+    found = module.model.head.class_prior.settled
+    module.model.head.class_prior.settled = 1.0
+    module.model.eval().settle(*data().tensors)
+    assert found == pytest.approx(module.model.head.class_prior.settled, rel=1e-6)
+    assert found != 1
+
+
 def test_bf16_autocast_leaves_the_loss_finite_and_only_a_classifier_is_taken():
     module = make()
     module.model.float()

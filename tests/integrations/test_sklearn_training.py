@@ -7,6 +7,7 @@ from sklearn.datasets import load_iris, make_blobs
 from torch import nn
 
 from varclass import VariationalClassifier
+from varclass.core.consistency import far
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"max_iter": 20, "random_state": 0}
@@ -152,8 +153,11 @@ def test_the_same_seed_gives_the_same_numbers_and_global_generators_are_left_alo
 def test_an_encoder_is_copied_and_its_width_found():
     encoder = nn.Sequential(nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 5))
     weights = [value.clone() for value in encoder.state_dict().values()]
-    model = VariationalClassifier(encoder, batch_size=149, **QUICK).fit(X, Y)
+    model = VariationalClassifier(encoder, objective="vc", batch_size=149, **QUICK).fit(X, Y)
     assert model.transform(X).shape == (150, 5)
+    recommended = VariationalClassifier(encoder, batch_size=149, **QUICK).fit(X, Y)
+    assert recommended.transform(X).shape == (150, 3)  # a layer's outputs
+    assert recommended.model_.head.in_features == 5
     assert all(torch.equal(a, b) for a, b in zip(encoder.state_dict().values(), weights, strict=True))
     assert encoder[0].weight.dtype == torch.float32
     assert VariationalClassifier(encoder, latent_dim=2, **QUICK).fit(X, Y).transform(X).shape == (150, 2)
@@ -172,9 +176,18 @@ def test_standardization_is_of_the_training_data_and_survives_a_large_offset():
 
 def test_no_hidden_layer_and_many_classes():
     x, y = make_blobs(300, 5, centers=20, random_state=0)
-    model = VariationalClassifier(hidden_layer_sizes=(), max_iter=2, random_state=0).fit(x, y)
+    model = VariationalClassifier(hidden_layer_sizes=(), objective="vc", max_iter=2, random_state=0).fit(x, y)
     assert model.transform(x).shape == (300, 19)
     assert sum(isinstance(part, nn.Linear) for part in model.model_.encoder.modules()) == 1
+    assert VariationalClassifier(hidden_layer_sizes=(), max_iter=2, random_state=0).fit(x, y).transform(x).shape == (300, 20)
+
+
+@pytest.mark.parametrize("objective", [None, "pull", "bottleneck", "ce", "gm", "vc", "authors"])
+@pytest.mark.parametrize("hidden", [(), (8,)])
+def test_latent_dim_is_the_dimension_of_the_latents_whatever_the_objective(objective, hidden):
+    model = VariationalClassifier(hidden_layer_sizes=hidden, objective=objective, latent_dim=7, max_iter=2, random_state=0)
+    assert model.fit(X, Y).transform(X).shape == (150, 7)
+    assert model.model_.head.latent_dim == 7
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -239,9 +252,39 @@ def test_partial_fit_says_what_it_needs():
         VariationalClassifier(early_stopping=True).partial_fit(X, Y, classes=[0, 1, 2])
 
 
-def test_a_separation_that_settles_needs_validation_data_and_says_so():
+def test_a_separation_that_settles_needs_held_out_data_and_says_so():
     options = {"objective": "gm", "head_options": {"means": "simplex", "separation": "auto"}, **QUICK}
     settled = VariationalClassifier(early_stopping=True, validation_fraction=0.3, **options).fit(X, Y).model_.head
-    with pytest.warns(UserWarning, match=r"separation='auto' stays at 1\.\d\d: it needs the validation data"):
-        fixed = VariationalClassifier(**options).fit(X, Y).model_.head
+    with pytest.warns(UserWarning, match=r"separation='auto' stays at 1\.\d\d: it needs the held-out data"):
+        fixed = VariationalClassifier(cross_fit=0, **options).fit(X, Y).model_.head
     assert settled.separation != pytest.approx(fixed.separation, rel=0.01)
+
+
+def test_the_recommended_head_settles_where_there_are_held_out_data_and_says_nothing_where_there_are_none():
+    """Warnings are errors here."""
+    start = VariationalClassifier(cross_fit=0, **QUICK).fit(X, Y).model_.head
+    assert start.settles
+    assert start.separation == pytest.approx(start.class_prior.separation, rel=1e-6)
+    few = VariationalClassifier(**QUICK).fit(X[::10], Y[::10]).model_.head  # 15 samples
+    assert few.separation == pytest.approx(start.separation, rel=1e-6)
+    for options in ({"early_stopping": True, "validation_fraction": 0.3}, {"cross_fit": 3}):
+        settled = VariationalClassifier(**options, **QUICK).fit(X, Y).model_.head
+        assert settled.class_prior.settled != 1
+        assert settled.class_prior.distance == pytest.approx(far(3), rel=1e-6)
+
+
+def test_cross_fitting_settles_by_every_sample_as_one_not_trained_on_and_keeps_all_of_them_for_training():
+    """Labels of noise: held out, nothing is known of them; trained on, they would be learned by heart."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(90, 20)), rng.integers(3, size=90)
+    options = {"dropout": 0.0, "max_iter": 100, "learning_rate_init": 1e-2, "random_state": 0}
+    honest, sure = VariationalClassifier(**options).fit(x, y), VariationalClassifier(cross_fit=0, **options).fit(x, y)
+    assert honest.score(x, y) > 0.9  # all were trained on
+    fresh = rng.normal(size=(500, 20))
+    told = [model.predict_proba(fresh).max(1).mean() for model in (honest, sure)]
+    assert told[0] + 0.1 < told[1]
+    assert honest.model_.head.class_prior.settled > 3  # as wide as the steps of a temperature reach
+    again = VariationalClassifier(**options).fit(x, y)
+    assert np.array_equal(again.predict_proba(fresh), honest.predict_proba(fresh))
+    with pytest.raises(ValueError, match="cross_fit"):
+        VariationalClassifier(cross_fit=-1).fit(x, y)

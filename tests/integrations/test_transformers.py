@@ -233,6 +233,27 @@ def test_the_stock_trainer_trains_evaluates_and_saves(tmp_path):
     assert torch.equal(again(**inputs).logits, model.eval()(**inputs).logits)
 
 
+def test_it_settles_on_the_trainers_held_out_batches_and_keeps_that_in_a_file(tmp_path):
+    torch.manual_seed(0)
+    rows = sentences()
+    model = convert(make("bert"))
+    inputs = {name: torch.tensor([row[name] for row in rows]) for name in rows[0]}
+    batches = [{name: value[start : start + 40] for name, value in inputs.items()} for start in (0, 40, 80)]
+    with pytest.raises(ValueError, match=r"settle needs a model in eval mode .* got a model in training mode"):
+        model.train().settle(batches)
+    before = model.eval()(**inputs).logits
+    separation = model.settle(batches)
+    assert separation == model.head.separation
+    assert not torch.allclose(model(**inputs).logits, before, atol=1e-3)
+    once = convert(make("bert")).eval()
+    assert once.settle([inputs]) == pytest.approx(separation, rel=1e-5)
+    model.save_pretrained(tmp_path)
+    read = VariationalModel.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(read(**inputs).logits, model(**inputs).logits, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=r"got separation=4\.0"):
+        convert(make("bert"), keep=False, objective="vc").eval().settle(batches)
+
+
 @pytest.mark.parametrize("objective", ["ce", "gm"])
 def test_the_trainer_with_bf16_checkpointing_and_a_new_head(objective, tmp_path):
     model = convert(make("bert"), keep=False, objective=objective)
@@ -285,7 +306,15 @@ def test_without_transformers_the_error_is_the_line_to_type():
 
 def test_options_read_back_from_a_head_build_its_like():
     torch.manual_seed(0)
-    for options in ({}, {"preset": "authors"}, {"objective": "ce"}, {"latent_dim": 3, "prior": "vmf", "ratio": "shared"}):
+    paper = ({"preset": "authors"}, {"objective": "ce"}, {"latent_dim": 3, "prior": "vmf", "ratio": "shared"})
+    axes = (
+        {},
+        {"preset": "recommended"},
+        {"objective": "bottleneck"},
+        {"objective": "vc", "means": "axes"},
+        {"separation": 3.0},
+    )
+    for options in (*paper, *axes, {"objective": "pull", "latent_dim": 3}, {"objective": "pull", "means": "learned"}):
         head = VariationalHead(6, C, **options)
         again = VariationalHead(6, C, **options_of(head))
         again.load_state_dict(head.state_dict())

@@ -41,7 +41,7 @@ def test_from_linear_predicts_as_the_layer_and_keeps_a_uniform_prior(classes_les
     # C <= D + 1: a common shift of the means exists, so no warning, and p(y) stays uniform.
     classes, dim = classes_less_one + 1, classes_less_one + extra + (dtype == torch.float32)  # C = D + 1 may need float64
     layer, x = random_layer(dim, classes, seed, bias, dtype)
-    head = VariationalHead.from_linear(layer)
+    head = VariationalHead.from_linear(layer, means="learned")
     assert_same_posterior(head, layer, x)
     torch.testing.assert_close(head.label_prior.probs(), torch.full((classes,), 1 / classes, dtype=dtype), rtol=1e-5, atol=0)
     assert head.class_prior.mean.dtype == dtype
@@ -53,7 +53,7 @@ def test_from_linear_with_more_classes_than_a_shift_can_serve_warns_and_absorbs_
     # C > D + 1: p(y) takes what the shift cannot, and the predictions are still the layer's.
     layer, x = random_layer(dim, dim + extra, seed, bias)
     with pytest.warns(UserWarning, match="absorbs"):
-        head = VariationalHead.from_linear(layer)
+        head = VariationalHead.from_linear(layer, means="learned")
     assert_same_posterior(head, layer, x)
     assert float((head.label_prior.probs() - 1 / (dim + extra)).abs().max()) > 0
 
@@ -61,7 +61,7 @@ def test_from_linear_with_more_classes_than_a_shift_can_serve_warns_and_absorbs_
 def test_from_linear_keeps_the_label_prior_given():
     layer, x = random_layer(10, 4, seed=1)
     given_prior = torch.tensor([0.1, 0.2, 0.3, 0.4])
-    head = VariationalHead.from_linear(layer, label_prior=given_prior)
+    head = VariationalHead.from_linear(layer, means="learned", label_prior=given_prior)
     assert_same_posterior(head, layer, x)
     torch.testing.assert_close(head.label_prior.probs(), given_prior, rtol=1e-5, atol=0)
     assert not list(head.label_prior.parameters())
@@ -69,7 +69,7 @@ def test_from_linear_keeps_the_label_prior_given():
 
 def test_from_linear_with_a_learned_prior_starts_at_the_layer_and_trains_on():
     layer, x = random_layer(10, 4, seed=1)
-    head = VariationalHead.from_linear(layer, label_prior="learned")
+    head = VariationalHead.from_linear(layer, means="learned", label_prior="learned")
     assert_same_posterior(head, layer, x)
     assert [p.shape for p in head.label_prior.parameters()] == [(4,)]
 
@@ -77,14 +77,18 @@ def test_from_linear_with_a_learned_prior_starts_at_the_layer_and_trains_on():
 @pytest.mark.parametrize("covariance", ["diagonal", "isotropic", "shared", "unit"])
 def test_from_linear_starts_at_the_layer_under_every_covariance(covariance):
     layer, x = random_layer(10, 4, seed=1)
-    assert_same_posterior(VariationalHead.from_linear(layer, covariance=covariance), layer, x)
+    assert_same_posterior(VariationalHead.from_linear(layer, means="learned", covariance=covariance), layer, x)
+    pulled = VariationalHead.from_linear(layer, means="learned", covariance=covariance, objective="pull")
+    assert_same_posterior(pulled, layer, x)
+    assert pulled.class_prior.means == "learned"
 
 
+@pytest.mark.parametrize("means", [None, "axes", "learned"])
 @pytest.mark.parametrize("bias", [True, False])
-def test_from_linear_of_one_output_is_its_sigmoid(bias):
+def test_from_linear_of_one_output_is_its_sigmoid(bias, means):
     # p(y=1|z) = sigmoid(w.z + b), and the layer's log odds come back as a difference of two outputs.
     layer, x = random_layer(6, 1, seed=2, bias=bias)
-    head = VariationalHead.from_linear(layer)
+    head = VariationalHead.from_linear(layer, means=means)
     assert head.num_classes == 2
     probability = torch.sigmoid(layer(x)).squeeze(1)
     torch.testing.assert_close(head.log_posterior(x).exp()[:, 1], probability, rtol=1e-5, atol=0)
@@ -138,7 +142,7 @@ def test_as_linear_keeps_a_calibration():
 def test_there_and_back_again_gives_the_layer_up_to_what_softmax_ignores(classes_less_one, extra, seed):
     # Weights and biases are determined up to a vector common to all classes.
     layer, _ = random_layer(classes_less_one + extra, classes_less_one + 1, seed, dtype=torch.float64)
-    head = VariationalHead.from_linear(layer)
+    head = VariationalHead.from_linear(layer, means="learned")
     back = head.as_linear()
     torch.testing.assert_close(back.weight, layer.weight - layer.weight.mean(0), rtol=1e-9, atol=1e-9)
     size = max(1.0, float(head.class_prior.mean.detach().square().sum(1).max()))

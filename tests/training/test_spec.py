@@ -100,7 +100,7 @@ def test_a_complete_spec_stays_as_it_is_and_comes_back_from_toml(tmp_path_factor
     open_settings = {"data.limit", "data.per_class", "data.size", "head.latent_dim", "head.preset", "training.clip"}
     if full.head.preset == "authors":
         open_settings.add("head.separation")
-    if full.head.objective not in ("gm", "vc"):
+    if full.head.objective not in ("gm", "vc", "pull", "bottleneck"):
         open_settings.add("head.beta")
     values = asdict(full)
     values.pop("seed")
@@ -209,7 +209,7 @@ def test_a_whole_number_will_do_for_a_float_and_is_the_same_run():
         ("seed", -1, "seed must be a whole number of at least 0; got -1"),
         ("data.validation", 1.0, "data.validation must be a share from 0 to 1; got 1.0"),
         ("data.limit", 0, "data.limit must be a whole number of at least 1; got 0"),
-        ("head.objective", "vcc", "objective must be one of 'ce', 'gm', 'vc', 'authors'; got 'vcc'"),
+        ("head.objective", "vcc", "objective must be one of 'ce', 'gm', 'pull', 'vc', 'bottleneck', 'authors'; got 'vcc'"),
         ("head.covariance", "full", "head.covariance must be one of"),
         ("head.beta", -1.0, "head.beta must be a finite number >= 0; got -1.0"),
         ("training.epochs", 0, "training.epochs must be a whole number of at least 1; got 0"),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """Examples:
 
-varclass compare digits --objectives ce,gm,vc --seeds 5
+varclass compare digits --objectives ce,vc,pull --seeds 5
 
 varclass compare mnist --encoder lenet --epochs 60 --limits 100,500,2000 --suite clean,shift,adversarial,latents
 
@@ -22,7 +22,7 @@ varclass compare cifar10 --config wrn.toml --seeds 3 --suite clean,ood --ood svh
 
 def compare(
     data: Annotated[str | None, typer.Argument(help="A name ('varclass data list') or a path.")] = None,
-    objectives: Annotated[str, typer.Option("--objectives", help="With commas between.")] = "ce,gm,vc",
+    objectives: Annotated[str, typer.Option("--objectives", help="With commas between.")] = "ce,gm,vc,pull",
     seeds: Annotated[int, typer.Option("--seeds", help="How many: 0, 1, 2, ...")] = 3,
     limits: Annotated[str, typer.Option("--limits", help="Training-set sizes, with commas between; all samples.")] = "",
     suite: Annotated[str, typer.Option("--suite", help="Of clean, shift, ood, adversarial, latents.")] = "clean,latents",

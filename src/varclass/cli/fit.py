@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 EXAMPLES = """Examples:
 
-varclass fit digits --objective vc
+varclass fit digits
 
 varclass fit cifar10 --encoder wrn-28-10 --objective vc --epochs 200 --augment crop,flip --precision bf16
 
@@ -42,17 +43,17 @@ def fit(
     encoder: Annotated[str | None, option("--encoder", panel=MODEL, help="wrn-28-10, resnet-18, lenet, mlp, text, ... or module:Class.")] = None,
     encoder_option: Annotated[list[str] | None, option("--encoder-option", panel=MODEL, help="name=value, value as JSON; repeatable.")] = None,
     dropout: Annotated[float | None, option("--dropout", panel=MODEL, help="Probability; 0.")] = None,
-    objective: Annotated[str | None, option("--objective", panel=MODEL, help="ce, gm, vc, authors.")] = None,
-    beta: Annotated[float | None, option("--beta", panel=MODEL, help="Weight of the KL; 1/D.")] = None,
-    latent_dim: Annotated[int | None, option("--latent-dim", panel=MODEL, help="Dimension of z; that of the features.")] = None,
+    objective: Annotated[str | None, option("--objective", panel=MODEL, help="pull (the default), ce, gm, vc, bottleneck, authors.")] = None,
+    beta: Annotated[str | None, option("--beta", panel=MODEL, help="Weight of the KL or the pull: a number, or one such as 1/D.")] = None,
+    latent_dim: Annotated[int | None, option("--latent-dim", panel=MODEL, help="Dimension of z; the classes', or that of the features.")] = None,
     prior: Annotated[str | None, option("--prior", panel=MODEL, help="gaussian, vmf.")] = None,
     covariance: Annotated[str | None, option("--covariance", panel=MODEL, help="diagonal, isotropic, shared, unit.")] = None,
-    means: Annotated[str | None, option("--means", panel=MODEL, help="learned, simplex.")] = None,
-    separation: Annotated[str | None, option("--separation", panel=MODEL, help="|mu| in units of sigma, 4; auto, with simplex means.")] = None,
+    means: Annotated[str | None, option("--means", panel=MODEL, help="axes, simplex, learned.")] = None,
+    separation: Annotated[str | None, option("--separation", panel=MODEL, help="|mu| in units of sigma; auto: as validation data justify.")] = None,
     ratio: Annotated[str | None, option("--ratio", panel=MODEL, help="linear, quadratic, mlp, shared.")] = None,
     label_prior: Annotated[str | None, option("--label-prior", panel=MODEL, help="learned, uniform.")] = None,
     posterior: Annotated[str | None, option("--posterior", panel=MODEL, help="delta, gaussian.")] = None,
-    preset: Annotated[str | None, option("--preset", panel=MODEL, help="paper, authors.")] = None,
+    preset: Annotated[str | None, option("--preset", panel=MODEL, help="recommended, paper, authors.")] = None,
     epochs: Annotated[int | None, option("--epochs", panel=TRAINING, help="30.")] = None,
     batch_size: Annotated[int | None, option("--batch-size", panel=TRAINING, help="Of a step, over all processes; 128.")] = None,
     lr: Annotated[float | None, option("--lr", panel=TRAINING, help="Peak learning rate; 0.1 with sgd, 0.001 with adamw.")] = None,
@@ -91,9 +92,9 @@ def fit(
     changes = {
         "seed": seed, "data.name": data, "data.limit": limit, "data.per_class": per_class, "data.validation": validation, "data.size": image_size,
         "data.length": length, "encoder.name": encoder, "encoder.dropout": dropout,
-        "encoder.options": _read_options(encoder_option), "head.objective": objective, "head.beta": beta,
+        "encoder.options": _read_options(encoder_option), "head.objective": objective, "head.beta": _number_or_word("--beta", beta, lambda text: text.endswith("/D"), "a text such as 1/D"),
         "head.latent_dim": latent_dim, "head.prior": prior, "head.covariance": covariance, "head.means": means,
-        "head.separation": _number_or_word("--separation", separation), "head.ratio": ratio, "head.label_prior": label_prior, "head.posterior": posterior,
+        "head.separation": _number_or_word("--separation", separation, lambda text: text == "auto", "auto"), "head.ratio": ratio, "head.label_prior": label_prior, "head.posterior": posterior,
         "head.preset": preset, "training.epochs": epochs, "training.batch_size": batch_size, "training.lr": lr,
         "training.optimizer": optimizer, "training.momentum": momentum, "training.weight_decay": weight_decay,
         "training.schedule": schedule, "training.warmup": warmup, "training.accumulate": accumulate, "training.clip": clip,
@@ -142,10 +143,10 @@ def _read_options(given: list[str] | None) -> dict[str, Any] | None:
     return found
 
 
-def _number_or_word(name: str, text: str | None) -> float | str | None:
-    if text is None or text == "auto":
+def _number_or_word(name: str, text: str | None, is_word: Callable[[str], bool], words: str) -> float | str | None:
+    if text is None or is_word(text):
         return text
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{name} must be a number or auto; got {text!r}") from None
+        raise ValueError(f"{name} must be a number or {words}; got {text!r}") from None

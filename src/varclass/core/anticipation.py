@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from varclass.core.axes import AxesPrior
 from varclass.core.equidistant import error_probability, negative_log_likelihood, score_deviation
 from varclass.core.options import check_count, check_positive, check_probabilities
 from varclass.core.priors import ClassPrior, GaussianPrior
@@ -135,10 +136,12 @@ def _seeded(device: torch.device, seed: int) -> Iterator[None]:
 
 def _equidistance(class_prior: ClassPrior) -> float | None:
     """|mu_y| from their centre in units of the common sigma, if the means are equidistant in these units; otherwise None."""
+    if isinstance(class_prior, AxesPrior):
+        return class_prior.radius
     classes = class_prior.num_classes
     if not isinstance(class_prior, GaussianPrior) or len(class_prior.log_scale) > 1 or classes > class_prior.latent_dim + 1:
         return None
-    offset = class_prior.offset.detach().cpu().double() / class_prior.scale_factor
+    offset = class_prior.offset.detach().cpu().double() * class_prior.shrink
     offset = offset - offset.mean(0)
     separation = math.sqrt(float(offset.square().sum()) / classes)
     # Gram = a^2 (I - 1/C), asked of a few vectors: all pairs would take C^2 D operations

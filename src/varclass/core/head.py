@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from varclass.core import calibration, consistency, linear, presets, vmf  # noqa: F401 (importing vmf registers the family)
+from varclass.core.axes import AxesPrior
 from varclass.core.groups import CHILDREN, make_groups
 from varclass.core.label_prior import LabelPrior
 from varclass.core.many_classes import choose_chunk
 from varclass.core.objectives import OBJECTIVES, Drawn, Objective, Terms
-from varclass.core.options import check_class_weight, check_count, check_positive
+from varclass.core.options import check_class_weight, check_count
 from varclass.core.posterior import POSTERIORS, DeltaPosterior
 from varclass.core.priors import ALL, PRIORS, ClassPrior, GaussianPrior
 from varclass.core.ratio import RATIOS, RatioEstimator
@@ -27,29 +28,34 @@ class VariationalHead(nn.Module):
 
     log p(z, y) = log p_theta(z|y) + log p_pi(y);  p(y|z) = softmax_y;  log p(z) = logsumexp_y        [eq:sce, eq:LVC_2]
 
-    Every option left at None takes the value in `varclass.core.presets`, where each default and its reason stand.
+    With nothing else named it is the recommended head: a softmax layer as it is, whose C outputs, divided by a, are the
+    latents, under unit Gaussians at a e_y; training pulls each to its own class's, held-out data set their width (`settle`).
+    Every option left at None takes the value in `varclass.core.presets`, where each default and its reason stand: the
+    recommended head's, or the paper's once an objective, a latent dimension or a geometry of the paper's is named.
 
     Args:
         in_features: size of the encoder's output.
         num_classes: C, at least 2.
-        latent_dim: D of z; a linear map in_features -> D then comes first and belongs to the encoder (phi). None: z is the
-            features, as in the paper.
-        objective: "ce", "gm", "vc", "authors", or an `Objective`.
-        beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM. Default 1/D; the paper's value is 1.
+        latent_dim: D of z; a linear map in_features -> D then comes first and belongs to the encoder (phi). None: C if means
+            lie on axes, otherwise z is the features, as in the paper.
+        objective: "pull" (recommended), "ce", "gm", "vc", "bottleneck", "authors", or an `Objective`.
+        beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM and "pull". Default "1/D"; the paper's value is 1.
         prior: "gaussian" or "vmf" (latents are then normalised).
-        covariance: "diagonal" (the paper's), "isotropic", "shared", "unit" (CE's, a softmax layer); vmf has no diagonal.
-        means: "learned" (the paper's) or "simplex", fixed and equidistant.
-        separation: |mu_y| in units of sigma, 4 by default (CE: 0.58, as nn.Linear); the initial radius if means are learned;
-            "auto" with means="simplex": what held-out data justify, see `settle`.
+        covariance: "diagonal" (the paper's), "isotropic", "shared", "unit" (softmax layers'); vmf has no diagonal.
+        means: "axes" (recommended: one axis for each class), "simplex" (fixed and equidistant too, in any dimension), or
+            "learned" (the paper's).
+        separation: |mu_y| from the means' center in units of sigma; "auto" (recommended): what held-out data justify, see
+            `settle`. Learned means start there, at 4 by default (CE: 0.58, as nn.Linear), and have no "auto".
         ratio: "linear" (the paper's), "quadratic", "mlp", "shared". Built only if the objective uses one.
         label_prior: "learned" (the paper's), "uniform", or a tensor of C probabilities.
         posterior: "delta" (the paper's) or "gaussian"; predictions then average over `draws`.
-        preset: "paper" or "authors", other values for what is not given here.
+        preset: "recommended", "paper" or "authors": its values for what is not given here.
         draws: latents per prediction if the posterior is Gaussian; 16, in antithetic pairs.
         posterior_moves_pi: let log p(y|z) move pi too, eq:LVC_2 differentiated as it stands. Algorithm 1 does not.
         class_weight: C weights; the data distribution is taken in proportion to w_y p(x, y), in every term.
         ignore_index: hard labels of this value do not count.
         class_chunk: classes per chunk in training, num_classes for all at once; None chooses by size (see `many_classes`).
+            Without a part on axes, where the latents are as large as the log joint.
 
     >>> head = VariationalHead(in_features=8, num_classes=3)
     >>> features, y = torch.randn(5, 8), torch.tensor([0, 1, 2, 0, 1])
@@ -68,7 +74,7 @@ class VariationalHead(nn.Module):
         *,
         latent_dim: int | None = None,
         objective: str | Objective | None = None,
-        beta: float | None = None,
+        beta: float | str | None = None,
         prior: str | None = None,
         covariance: str | None = None,
         means: str | None = None,
@@ -84,13 +90,25 @@ class VariationalHead(nn.Module):
         class_chunk: int | None = None,
     ) -> None:
         super().__init__()
-        default = presets.defaults_for(preset, objective, prior, means)
+        default = presets.defaults_for(
+            preset,
+            objective=next((name for name, kind in OBJECTIVES.items() if type(objective) is kind), objective),
+            prior=prior,
+            covariance=covariance,
+            means=means,
+            posterior=posterior,
+            latent_dim=latent_dim,
+            ratio=ratio,
+        )
 
         def chosen(option: str, given: Any) -> Any:
             return default[option] if given is None else given
 
         self.in_features = check_count("in_features", in_features, 1)
         self.num_classes = check_count("num_classes", num_classes, 2)
+        where = chosen("means", means)
+        if where == "axes" and latent_dim is None:
+            latent_dim = num_classes
         self.latent_dim = in_features if latent_dim is None else check_count("latent_dim", latent_dim, 1)
         self.draws = check_count("draws", draws, 1)
         self.class_chunk = None if class_chunk is None else check_count("class_chunk", class_chunk, 1)
@@ -99,18 +117,18 @@ class VariationalHead(nn.Module):
 
         self.objective = self._make_objective(chosen("objective", objective), beta, default["beta"])
         self.projection = nn.Identity() if latent_dim is None else nn.Linear(in_features, latent_dim)
-        family = PRIORS.pick(chosen("prior", prior))
+        family = self._pick_family(chosen("prior", prior), where)
         shape = chosen("covariance", covariance)
-        where = self._first_separation(chosen("separation", separation), family, chosen("means", means))
         self.class_prior: ClassPrior = family(
             self.num_classes,
             self.latent_dim,
             family.covariances[0] if shape is None else shape,
-            chosen("means", means),
             where,
+            self._first_separation(chosen("separation", separation), family, where),
         )
         self.label_prior = self._make_label_prior(chosen("label_prior", label_prior))
         self.posterior = POSTERIORS.pick(chosen("posterior", posterior))(in_features, self.latent_dim)
+        self._check_spread()
         estimator = RATIOS.pick(chosen("ratio", ratio))
         if self.objective.uses_ratio:  # otherwise its parameters would never see a gradient
             self.ratio = estimator(self.num_classes, self.latent_dim)
@@ -169,8 +187,12 @@ class VariationalHead(nn.Module):
         if sample_weight is not None:
             target = target.weighted(check_sample_weight(sample_weight, features.shape[:-1], self.class_prior.log_scale.dtype))
         with torch.autocast(flat.device.type, enabled=False):
-            z = self.class_prior.support(self.posterior.sample(flat, self.projection(flat)))
-            return self.objective.terms(self, z, target, drawn)
+            mean = self.projection(flat)
+            z = self.class_prior.support(self.posterior.sample(flat, mean))
+            around = None
+            if self.objective.uses_spread:
+                around = self.class_prior.support(mean), self.class_prior.support(self.posterior.scale(flat))
+            return self.objective.terms(self, z, target, drawn, around)
 
     def read_target(self, features: Tensor, y: Tensor) -> Target:
         """Labels, checked against the features, as the weighted averages that every term takes."""
@@ -220,6 +242,8 @@ class VariationalHead(nn.Module):
 
     def chunk_for(self, batch: int) -> int | None:
         """Classes per chunk that a training step on `batch` samples takes, or None if all at once."""
+        if isinstance(self.class_prior, AxesPrior):  # the latents are as large as the log joint
+            return None
         chunk = self.class_chunk or choose_chunk(batch, self.num_classes)
         return None if chunk is None or chunk >= self.num_classes else chunk
 
@@ -244,31 +268,45 @@ class VariationalHead(nn.Module):
             encoder: a module whose parameters join "phi".
 
         >>> [g["name"] for g in VariationalHead(4, 2).parameter_groups()]
-        ['theta', 'pi', 'psi']
+        ['phi', 'pi']
         """
         decays = {**dict.fromkeys(CHILDREN, weight_decay), **dict.fromkeys(self.undecayed, 0.0), **(weight_decays or {})}
         return make_groups(self, encoder, lr, {**self.lr_multipliers, **(lr_multipliers or {})}, decays)
 
-    def settle(self, features: Tensor, y: Tensor) -> float:
-        """With separation="auto": one step of the means towards where held-out predictions are neither too sure nor unsure.
+    def widen(self) -> None:
+        """With separation="auto": means at the distance to train at where held-out data will settle sigma. Once is enough."""
+        if self.settles and isinstance(self.class_prior, GaussianPrior):
+            self.class_prior.scale_means(consistency.far(self.num_classes) / self.class_prior.distance)
 
-        Call it after each epoch, in eval mode, with features of samples that are not trained on. Returns the separation.
+    def settle(self, features: Tensor, y: Tensor) -> float:
+        """With separation="auto": sigma as held-out data justify, so that predictions are neither too sure nor unsure.
+
+        Call it in eval mode, with features of samples that are not trained on, after each epoch or at the end (from the
+        first call on, training takes place with means farther apart). Fewer than 20 samples settle nothing. Returns
+        |mu_y| / sigma as predictions now have it.
         """
         if not self.settles:
             raise ValueError(f"settle needs separation='auto'; got separation={self.separation!r}")
-        losses = consistency.tempered_losses(self, features, y)
-        return self.settle_by(consistency.best_temperature(losses))
+        if self.training:
+            raise ValueError("settle looks at predictions as they will be made: call eval() first; got a head in training mode")
+        return self.settle_from(consistency.tempered_losses(self, features, y))
+
+    def settle_from(self, losses: Tensor) -> float:
+        """The same from sums of `tempered_losses` over batches, or over processes."""
+        if float(losses[-1]) >= consistency.FEWEST:
+            self.widen()
+        return self.settle_by(consistency.best_temperature(losses, self.class_prior.settled))
 
     @property
     def separation(self) -> float | None:
-        """|mu_y| in units of sigma: what was given, or where "auto" is now."""
+        """|mu_y| in units of sigma: what was given, or what "auto" makes of it now."""
         prior = self.class_prior
         return prior.radius if self.settles and isinstance(prior, GaussianPrior) else prior.separation
 
     def settle_by(self, temperature: float) -> float:
-        """The same step by a held-out temperature that is known, of all processes together."""
+        """The same by a held-out temperature that is known, of all processes together."""
         assert isinstance(self.class_prior, GaussianPrior)
-        return consistency.move(self.class_prior, temperature)
+        return consistency.settle(self.class_prior, temperature)
 
     # ------------------------------------------------------------------------------- after training: calibrate, shift
 
@@ -297,28 +335,16 @@ class VariationalHead(nn.Module):
     def from_linear(cls, layer: nn.Linear, *, label_prior: Tensor | str = "uniform", **options: Any) -> VariationalHead:
         """A head with the same posterior as a trained `nn.Linear` + softmax (or, with one output, + sigmoid).
 
-        Sigma = I and mu_y = w_y + v, where the common shift v is chosen so that p(y) is the one given. Where no shift
-        can do that (C > D + 1 in general), what remains is absorbed in p(y), with a warning.
+        The recommended head holds the layer as it is. With means that are learned, Sigma = I and mu_y = w_y + v, where the
+        common shift v is chosen so that p(y) is the one given; where no shift can do that (C > D + 1 in general), what
+        remains is absorbed in p(y), with a warning.
 
         Args:
             layer: the trained layer; its bias may be None.
             label_prior: p(y) to keep, "uniform" by default; "learned" starts there and trains on.
-            options: any other of `VariationalHead`; the covariance is "shared" unless given.
+            options: any other of `VariationalHead`; where means are learned, the covariance is "shared" unless given.
         """
-        for name in ("latent_dim", "means", "separation", "prior"):
-            if name in options:
-                raise ValueError(f"from_linear sets {name} itself; got {name}={options[name]!r}")
-        weight, bias = linear.class_weights(layer)
-        kept = LabelPrior(len(weight), label_prior, weight.dtype).to(weight.device)
-        mean, log_label = linear.solve_means(weight, bias, kept.log_probs().detach())
-        options = {"covariance": "shared", **options}
-        head = cls(weight.shape[1], len(weight), label_prior="learned" if kept.learned else log_label.exp(), **options)
-        head = head.to(layer.weight)
-        assert isinstance(head.class_prior, GaussianPrior)
-        head.class_prior.place(mean)
-        with torch.no_grad():
-            head.label_prior.logits.copy_(log_label)
-        return head
+        return linear.make_head(cls, layer, label_prior, options)
 
     def as_linear(self) -> nn.Linear:
         """An `nn.Linear` with the same posterior, if the log-odds of the classes are linear in the features.
@@ -326,7 +352,11 @@ class VariationalHead(nn.Module):
         That holds for a shared or unit covariance and a delta posterior; a projection is folded in. log p(z) cannot be
         recovered from it.
         """
-        return linear.fold(self)
+        training = self.training
+        try:
+            return linear.fold(self.eval())
+        finally:
+            self.train(training)
 
     # ------------------------------------------------------------------------------------------------- the boundary
 
@@ -351,14 +381,29 @@ class VariationalHead(nn.Module):
             raise TypeError("features are float64 but the head is float32: call head.double() or features.float()")
         return features.reshape(-1, self.in_features).to(dtype)
 
+    @staticmethod
+    def _pick_family(prior: str, means: str) -> type[ClassPrior]:
+        family: type[ClassPrior] = PRIORS.pick(prior)
+        if means != "axes":
+            return family
+        if family is not GaussianPrior:
+            raise ValueError(f"means='axes' needs prior='gaussian'; got prior={prior!r}")
+        return AxesPrior
+
     def _first_separation(self, given: float | str | None, family: type[ClassPrior], means: str) -> float | None:
         """The separation that means start at; whether it moves is `settles`."""
         self.settles = given == consistency.AUTO
-        if self.settles and (family is not GaussianPrior or means != "simplex"):
-            raise ValueError(f"separation='auto' needs prior='gaussian' and means='simplex'; got means={means!r}")
+        if self.settles and (not issubclass(family, GaussianPrior) or means == "learned"):
+            raise ValueError(f"separation='auto' needs prior='gaussian' and means='axes' or 'simplex'; got means={means!r}")
         if isinstance(given, str) and not self.settles:
             raise ValueError(f"separation must be a number > 0 or 'auto'; got {given!r}")
-        return consistency.first_separation(self.num_classes) if self.settles else given  # type: ignore[return-value]
+        return consistency.near(self.num_classes) if self.settles else given  # type: ignore[return-value]
+
+    def _check_spread(self) -> None:
+        """Its KL is infinite for a point, and closed-form between Gaussians alone."""
+        if self.objective.uses_spread and not (self.posterior.stochastic and isinstance(self.class_prior, GaussianPrior)):
+            kinds = f"{type(self.posterior).__name__} and {type(self.class_prior).__name__}"
+            raise ValueError(f"{self.objective} needs posterior='gaussian' and prior='gaussian'; got {kinds}")
 
     def _make_label_prior(self, given: str | Tensor | None) -> LabelPrior:
         if given is None:
@@ -368,16 +413,18 @@ class VariationalHead(nn.Module):
             raise ValueError(f"label_prior='learned' would never be trained: the objective {self.objective} has no label term")
         return prior
 
-    def _make_objective(self, objective: str | Objective, beta: float | None, default: float | str) -> Objective:
+    def _make_objective(self, objective: str | Objective, beta: float | str | None, default: float | str) -> Objective:
         if beta is not None:
-            check_positive("beta", beta, zero=True)
+            presets.check_beta("beta", beta)
+        self.shared_beta: str | None = None  # for another head of the kind, of another D: see `recall`
         if isinstance(objective, Objective):
             if beta is not None:
                 raise ValueError(f"beta belongs to the objective; got beta={beta!r} beside {objective}")
             return objective
         kind = OBJECTIVES.pick(objective)
         chosen = default if beta is None else beta
-        return kind.with_beta(1 / self.latent_dim if chosen == presets.PER_DIMENSION else chosen)
+        self.shared_beta = chosen if isinstance(chosen, str) else None
+        return kind.with_beta(presets.beta_at(chosen, self.latent_dim))
 
 
 def average_prediction(log_joints: list[Tensor]) -> Tensor:

@@ -1,14 +1,17 @@
-"""A softmax layer as Gaussian class priors, and back [eq:sce]: the mathematics of `from_linear` and `as_linear`."""
+"""A softmax layer as Gaussian class priors, on axes or with means of its own, and back [eq:sce]: `from_linear`, `as_linear`."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from varclass.core.axes import AxesPrior
+from varclass.core.label_prior import LabelPrior
 from varclass.core.posterior import DeltaPosterior
+from varclass.core.presets import where_means_lie
 from varclass.core.priors import GaussianPrior
 
 if TYPE_CHECKING:
@@ -50,9 +53,47 @@ def solve_means(weight: Tensor, bias: Tensor, log_label: Tensor) -> tuple[Tensor
     warnings.warn(
         f"no common shift of the means gives this layer the label prior asked for; p(y) absorbs the remainder and now "
         f"spans {float(absorbed.max() - absorbed.min()):.3g} nats",
-        stacklevel=3,
+        stacklevel=4,
     )
     return weight + shift, absorbed
+
+
+def make_head(
+    kind: type[VariationalHead], layer: nn.Linear, label_prior: Tensor | str, options: dict[str, Any]
+) -> VariationalHead:
+    """A head of these options with the posterior of a trained layer: held as it is on axes, or as means that are learned."""
+    for name in ("latent_dim", "prior"):
+        if name in options:
+            raise ValueError(f"from_linear sets {name} itself; got {name}={options[name]!r}")
+    weight, bias = class_weights(layer)
+    kept = LabelPrior(len(weight), label_prior, weight.dtype).to(weight.device)
+    log_label = kept.log_probs().detach()
+    if options.get("means") == "simplex":
+        raise ValueError("from_linear keeps predictions with means='axes' or 'learned'; got means='simplex'")
+    on_axes = where_means_lie(options) == "axes"
+    if not on_axes:
+        if "separation" in options:
+            raise ValueError(f"from_linear places learned means itself; got separation={options['separation']!r}")
+        mean, log_label = solve_means(weight, bias, log_label)
+        options = {"covariance": "shared", "means": "learned", **options}
+    prior: Any = "learned" if kept.learned else log_label.exp()
+    head = kind(weight.shape[1], len(weight), label_prior=prior, **options)
+    if on_axes:
+        load(head.to(weight).projection, weight, bias - log_label)
+    else:
+        assert isinstance(head.class_prior, GaussianPrior)
+        head.class_prior.to(weight).place(mean)
+    with torch.no_grad():
+        head.label_prior.logits.copy_(log_label)
+    return head.to(layer.weight)
+
+
+@torch.no_grad()
+def load(layer: nn.Module, weight: Tensor, bias: Tensor) -> None:
+    """Set a layer's weight and bias."""
+    assert isinstance(layer, nn.Linear)
+    layer.weight.copy_(weight)
+    layer.bias.copy_(bias)
 
 
 @torch.no_grad()
@@ -64,7 +105,11 @@ def fold(head: VariationalHead) -> nn.Linear:
         raise ValueError(f"as_linear needs a Gaussian prior with shared or unit covariance; got {kind}")
     if not isinstance(head.posterior, DeltaPosterior):
         raise ValueError(f"as_linear needs a delta posterior; got {type(head.posterior).__name__}")
-    sigma = torch.exp(prior.log_sigma().double()) / prior.scale_factor
+    if isinstance(prior, AxesPrior):  # h / a meets a e_y: the layer itself, and sigma's factor as a temperature
+        assert isinstance(head.projection, nn.Linear)
+        factor, log_label = prior.shrink**2, head.label_prior.log_probs().double()
+        return _as_layer(factor * head.projection.weight.double(), factor * head.projection.bias.double() + log_label, prior)
+    sigma = torch.exp(prior.log_sigma().double()) * prior.shrink
     mean, precision = sigma * prior.offset.double(), torch.exp(-2 * prior.log_sigma().double())  # from the origin
     center = mean.mean(0)
     weight = precision * (mean - center)
@@ -73,7 +118,10 @@ def fold(head: VariationalHead) -> nn.Linear:
     if isinstance(head.projection, nn.Linear):
         bias = bias + weight @ head.projection.bias.double()
         weight = weight @ head.projection.weight.double()
-    layer = nn.Linear(head.in_features, head.num_classes, device=weight.device, dtype=prior.offset.dtype)
-    layer.weight.copy_(weight)
-    layer.bias.copy_(bias - bias.mean())
+    return _as_layer(weight, bias, prior)
+
+
+def _as_layer(weight: Tensor, bias: Tensor, prior: GaussianPrior) -> nn.Linear:
+    layer = nn.Linear(weight.shape[1], weight.shape[0], device=weight.device, dtype=prior.log_scale.dtype)
+    load(layer, weight, bias - bias.mean())
     return layer

@@ -8,6 +8,8 @@
 | ratio           T_psi(z, y), psi frozen           | yes | no    | no  | no  |
 | discriminator   logistic loss of T_psi            | no  | no    | no  | yes |
 
+"bottleneck" has KL(q(z|x) || p(z|y)) in the place of the prior term, and passes it to phi and theta.
+
 All gradients of Algorithm 1 come out of one backward pass of one scalar, `Terms.total`. That scalar is a surrogate: its
 gradient is the algorithm's, its value is not the bound L_VC. Report the terms, and stop early on validation NLL.
 """
@@ -21,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from varclass.core.gaussian_density import LOG_2PI
 from varclass.core.many_classes import chunked_log_evidence, expected_over_classes
 from varclass.core.options import Registry, check_positive
 from varclass.core.priors import rows
@@ -60,18 +63,24 @@ class Terms:
 Drawn = tuple[Tensor, Tensor]  # labels (B,) and a latent of each class's prior (B, D): the ratio's other half
 
 
+Around = tuple[Tensor, Tensor]  # mean and scale of q(z|x), (B, D) each, in the class prior's units
+
+
 class Objective:
     """(head, z, target) -> Terms. `uses_ratio` and `uses_label_prior` tell the head which parameters it will train."""
 
     uses_ratio: ClassVar[bool] = False
     uses_label_prior: ClassVar[bool] = True
+    uses_spread: ClassVar[bool] = False  # of a Gaussian q(z|x): `terms` is then given its mean and scale
 
     @classmethod
     def with_beta(cls, beta: float) -> Objective:
         """The objective at this beta, the weight of the KL in eq:LVC_2; one that has no such weight leaves it aside."""
         return cls()
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -96,7 +105,9 @@ class CE(Objective):
     Gradient: phi and theta by log p(y|z), pi by log p(y).
     """
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
         posterior, label = posterior_term(head, z, target), label_term(head, target)
         return Terms(posterior + label, posterior, label)
 
@@ -108,10 +119,21 @@ class GM(_Weighted):
     Gradient: as CE, and phi and theta by beta log p(z|y).
     """
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
         label = label_term(head, target)
         return Terms(posterior + label + self.beta * prior, posterior, label, prior)
+
+
+@OBJECTIVES.register("pull")
+class Pull(GM):
+    """The recommended head's: J_CE + beta E[ log p(z|y) ] under class priors that stay where they are.
+
+    GM's terms, and not its model: there the priors learn, here theta is fixed but for the separation that held-out data
+    ask for, and every latent is pulled to its own class's Gaussian. beta = 0 is softmax. Gradient: phi; pi by log p(y).
+    """
 
 
 @OBJECTIVES.register("vc")
@@ -124,12 +146,35 @@ class VC(_Weighted):
 
     uses_ratio = True
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=False)
         label, ratio = label_term(head, target), ratio_term(head, z, target)
         discriminator, judged = discriminator_term(head, z.detach(), target, drawn)
         total = posterior + label + self.beta * (prior + ratio) + discriminator
         return Terms(total, posterior, label, prior, ratio, discriminator, judged)
+
+
+@OBJECTIVES.register("bottleneck")
+class Bottleneck(_Weighted):
+    """A bound on VC's objective without an adversary: J_CE - beta E_{x,y} KL( q(z|x) || p(z|y) ), q(z|x) Gaussian.
+
+    KL( q(z|y) || p(z|y) ) <= E_{x|y} KL( q(z|x) || p(z|y) ), and the right side is closed-form, sample by sample, whatever
+    the number of classes. What lies between is I(x; z|y): this also penalises what z knows of x beyond its class, the
+    conditional form of the information bottleneck, so it is not VC. It is infinite for a delta posterior. Gradient: phi
+    (the posterior's scale too) and theta by both terms, pi by log p(y).
+    """
+
+    uses_spread = True
+
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
+        assert around is not None
+        posterior, label = posterior_term(head, z, target), label_term(head, target)
+        prior = prior_term(head, around[0], target) + spread_term(head, around[1], target)
+        return Terms(posterior + label + self.beta * prior, posterior, label, prior)
 
 
 @OBJECTIVES.register("authors")
@@ -146,7 +191,9 @@ class Authors(Objective):
     def __init__(self, l1: float = 0.01, l2: float = 0.01) -> None:
         self.l1, self.l2 = check_positive("l1", l1, zero=True), check_positive("l2", l2, zero=True)
 
-    def terms(self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None) -> Terms:
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
         posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
         ratio = ratio_term(head, z, target)
         discriminator, judged = discriminator_term(head, z.detach(), target, drawn)
@@ -192,6 +239,17 @@ def posterior_and_prior_terms(head: VariationalHead, z: Tensor, target: Target, 
     else:
         relative, own = head.class_prior.log_prob_split(z, target.labels, log_label)
     return target.cross_entropy(relative), target.average(rows(log_label[:, None], target.labels)[:, 0] - own)
+
+
+def spread_term(head: VariationalHead, scale: Tensor, target: Target) -> Tensor:
+    """E KL( q(z|x) || p(z|y) ) less -E log p(mean|y): what the width of q(z|x) adds. Gradient: phi, theta."""
+    own = (torch.log(scale) + 0.5 * (1 + LOG_2PI)).sum(1)
+    if target.labels is not None:
+        return target.average(0.5 * (scale * torch.exp(-head.class_prior.log_sigma(target.labels))).square().sum(1) - own)
+    precision = torch.exp(-2 * head.class_prior.log_sigma())
+    square = scale.square() if precision.shape[1] > 1 else scale.square().sum(1, keepdim=True)
+    spread = square @ precision.T  # (B, C), or (B, 1) where the classes share sigma: never a (C, D) table of one number
+    return target.average((0.5 * spread - own[:, None]).expand(len(scale), head.num_classes))
 
 
 def ratio_term(head: VariationalHead, z: Tensor, target: Target) -> Tensor:

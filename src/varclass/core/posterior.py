@@ -22,6 +22,10 @@ class Posterior(nn.Module):
     def sample(self, features: Tensor, mean: Tensor) -> Tensor:
         """One z ~ q(z|x) per input, reparameterized, (B, F), (B, D) -> (B, D). Gradient: phi."""
 
+    def scale(self, features: Tensor) -> Tensor:
+        """The standard deviations of a Gaussian q(z|x), (B, F) -> (B, D)."""
+        raise NotImplementedError
+
     def draws(self, features: Tensor, mean: Tensor, number: int) -> list[Tensor]:
         """Latents to average predictions over: `number` of them, or the mean alone if q(z|x) is a point."""
         return [mean]

@@ -15,7 +15,7 @@ from varclass.core.gaussian_density import LOG_2PI, Parts, equal_log_density, eq
 from varclass.core.options import Registry, check_choice, check_positive
 
 PRIORS = Registry("prior")
-MEANS = ("learned", "simplex")
+MEANS = ("learned", "simplex", "axes")
 ALL = slice(None)
 
 
@@ -33,7 +33,8 @@ class ClassPrior(nn.Module):
 
     A family implements the four methods below, registers itself (`@PRIORS.register("name")`), and thereby passes
     through the contract tests. Its scale parameter is `log_scale`, zero at the start; `scale_factor` is the one number
-    that `VariationalHead.calibrate` fits, a common factor on every class's sigma, and is saved with the state dict.
+    that `VariationalHead.calibrate` fits, a common factor on every class's sigma; `settled` is another, which
+    `VariationalHead.settle` fits and which counts in eval mode alone. Both are saved with the state dict.
 
     Variances can neither collapse nor explode: log sigma is L * sin(log_scale / L), so sigma stays within a factor
     exp(L) of where it started. The sine is the identity near zero and, unlike a clamp or tanh, has no dead end: a wild
@@ -51,11 +52,11 @@ class ClassPrior(nn.Module):
         check_choice("means", means, MEANS)
         if separation is not None:
             check_positive("separation", separation)
-        elif means == "simplex":
-            raise ValueError("means='simplex' needs a separation, the distance of each mean from the centre; got None")
+        elif means != "learned":
+            raise ValueError(f"means={means!r} needs a separation, the distance of each mean from the centre; got None")
         self.num_classes, self.latent_dim = num_classes, latent_dim
         self.covariance, self.means, self.separation = covariance, means, separation
-        self._scale_factor = 1.0
+        self._scale_factor = self._settled = 1.0
 
     @abstractmethod
     def log_prob(self, z: Tensor, classes: slice = ALL) -> Tensor:
@@ -97,7 +98,7 @@ class ClassPrior(nn.Module):
         """log sigma, bounded and calibrated, of all classes, a slice of them, or those of labels. Gradient: theta."""
         limit = math.log(self.scale_limit)
         log_sigma = limit * torch.sin(rows(self.log_scale, which) * (self._units() / limit))
-        return log_sigma if self._scale_factor == 1 else log_sigma + math.log(self._scale_factor)
+        return log_sigma if self._factor == 1 else log_sigma + math.log(self._factor)
 
     @property
     def scale_factor(self) -> float:
@@ -108,12 +109,26 @@ class ClassPrior(nn.Module):
     def scale_factor(self, factor: float) -> None:
         self._scale_factor = check_positive("scale_factor", factor)
 
+    @property
+    def settled(self) -> float:
+        """What `VariationalHead.settle` multiplied every sigma by, for prediction; 1 if it was not called."""
+        return self._settled
+
+    @settled.setter
+    def settled(self, factor: float) -> None:
+        self._settled = check_positive("settled", factor)
+
+    @property
+    def _factor(self) -> float:
+        """On every sigma, now: trained with the settled one, latents would grow with sigma and nothing would be settled."""
+        return self._scale_factor if self.training else self._scale_factor * self._settled
+
     def get_extra_state(self) -> Tensor:
-        """The scale factor: a number, not a buffer, so that it costs a training step nothing."""
-        return torch.tensor(self._scale_factor, dtype=torch.float64)
+        """Both factors: numbers, not buffers, so that they cost a training step nothing."""
+        return torch.tensor([self._scale_factor, self._settled], dtype=torch.float64)
 
     def set_extra_state(self, state: Tensor) -> None:
-        self.scale_factor = float(state)
+        self.scale_factor, self.settled = state.tolist()
 
     def _make_means(self, name: str, radius: float) -> None:
         """Register the (C, D) locations under `name`: a parameter if they are learned, a buffer if they are fixed."""
@@ -158,7 +173,7 @@ class GaussianPrior(ClassPrior):
     True
     """
 
-    covariances = ("diagonal", "isotropic", "shared", "unit")
+    covariances: ClassVar[tuple[str, ...]] = ("diagonal", "isotropic", "shared", "unit")
     origin: Tensor
     offset: Tensor
 
@@ -172,12 +187,17 @@ class GaussianPrior(ClassPrior):
     @property
     def mean(self) -> Tensor:
         """mu_y, (C, D). Gradient: theta."""
-        return self.origin + self._shrink * self.log_sigma().exp() * self.offset
+        return self.origin + self.shrink * self.log_sigma().exp() * self.offset
+
+    @property
+    def distance(self) -> float:
+        """|mu_y| from the origin in units of the sigma that is trained with, the root mean square over classes."""
+        return float(self.offset.detach().double().square().sum(1).mean().sqrt()) / self._scale_factor
 
     @property
     def radius(self) -> float:
-        """|mu_y| from the origin in units of sigma, the root mean square over classes: the separation as it is now."""
-        return float(self.offset.detach().double().square().sum(1).mean().sqrt()) * self._shrink
+        """The same in units of the sigma that predictions have: the separation."""
+        return self.distance / self._settled
 
     @torch.no_grad()
     def scale_means(self, factor: float) -> None:
@@ -196,7 +216,7 @@ class GaussianPrior(ClassPrior):
             raise ValueError(
                 f"sigma must be {allowed}; got {float(log_sigma.min().exp()):g} to {float(log_sigma.max().exp()):g}"
             )
-        self.scale_factor = 1.0
+        self.scale_factor = self.settled = 1.0
         self.log_scale.copy_(limit * torch.asin(log_sigma / limit) / self._units())
         self.origin.copy_(mean.double().mean(0))
         self.offset.copy_((mean.double() - self.origin) * torch.exp(-self.log_sigma().double()))
@@ -213,35 +233,35 @@ class GaussianPrior(ClassPrior):
             return super().log_joint(z, shift)
         log_sigma = self.log_sigma()
         level = (log_sigma.mean() + 0.5 * LOG_2PI) * -self.latent_dim
-        return equal_log_joint((z - self.origin) * torch.exp(-log_sigma), self.offset, self._shrink, shift, level)
+        return equal_log_joint((z - self.origin) * torch.exp(-log_sigma), self.offset, self.shrink, shift, level)
 
     def log_prob_split(self, z: Tensor, y: Tensor, shift: Tensor) -> Parts:
         if torch.compiler.is_compiling() or self._equal:
             return super().log_prob_split(z, y, shift)
-        relative, _, own = gaussian_log_density(z - self.origin, self.offset, self.log_sigma(), self._shrink, shift, y)
+        relative, _, own = gaussian_log_density(z - self.origin, self.offset, self.log_sigma(), self.shrink, shift, y)
         return relative, own
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
         log_sigma = self.log_sigma(y)
-        standard = (z - self.origin) * torch.exp(-log_sigma) - self._shrink * rows(self.offset, y)
+        standard = (z - self.origin) * torch.exp(-log_sigma) - self.shrink * rows(self.offset, y)
         at_mean = (log_sigma.mean(-1) + 0.5 * LOG_2PI) * -self.latent_dim
         return at_mean - 0.5 * torch.linalg.vecdot(standard, standard)
 
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
         offset = rows(self.offset, y)
-        standard = torch.add(torch.randn_like(offset), offset, alpha=self._shrink)
+        standard = torch.add(torch.randn_like(offset), offset, alpha=self.shrink)
         return torch.addcmul(self.origin, self.log_sigma(y).exp(), standard)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
         inverse = torch.exp(-self.log_sigma(y).detach())
-        return (z - self.origin) * inverse - self._shrink * rows(self.offset.detach(), y)
+        return (z - self.origin) * inverse - self.shrink * rows(self.offset.detach(), y)
 
     def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
         z, offset, log_sigma = z - self.origin, rows(self.offset, classes), self.log_sigma(classes)
         if not self._equal:
-            return gaussian_log_density(z, offset, log_sigma, self._shrink, shift)
-        relative, common = equal_log_density(z * torch.exp(-log_sigma), offset, self._shrink, shift)
+            return gaussian_log_density(z, offset, log_sigma, self.shrink, shift)
+        relative, common = equal_log_density(z * torch.exp(-log_sigma), offset, self.shrink, shift)
         return relative, common - (log_sigma.mean() + 0.5 * LOG_2PI) * self.latent_dim
 
     @property
@@ -250,6 +270,6 @@ class GaussianPrior(ClassPrior):
         return len(self.log_scale) == 1
 
     @property
-    def _shrink(self) -> float:
+    def shrink(self) -> float:
         """Calibration widens sigma but leaves the means where they are: in the wider units they are nearer by this."""
-        return 1 / self._scale_factor
+        return 1 / self._factor

@@ -6,11 +6,13 @@ from typing import Any
 
 from torch import nn
 
+from varclass.core.axes import AxesPrior
 from varclass.core.consistency import AUTO
 from varclass.core.head import VariationalHead
 from varclass.core.objectives import OBJECTIVES, Objective
 from varclass.core.options import Registry
 from varclass.core.posterior import POSTERIORS
+from varclass.core.presets import beta_at
 from varclass.core.priors import PRIORS
 from varclass.core.ratio import RATIOS
 
@@ -27,9 +29,9 @@ def options_of(head: VariationalHead) -> dict[str, Any]:
     """
     prior, weight = head.class_prior, head.class_weight
     return {
-        **_objective_options(head.objective),
-        "latent_dim": None if isinstance(head.projection, nn.Identity) else head.latent_dim,
-        "prior": _name_of(PRIORS, prior),
+        **_objective_options(head),
+        "latent_dim": None if isinstance(head.projection, nn.Identity) or prior.means == "axes" else head.latent_dim,
+        "prior": "gaussian" if isinstance(prior, AxesPrior) else _name_of(PRIORS, prior),
         "covariance": prior.covariance,
         "means": prior.means,
         "separation": AUTO if head.settles else prior.separation,
@@ -45,11 +47,15 @@ def options_of(head: VariationalHead) -> dict[str, Any]:
     }
 
 
-def _objective_options(objective: Objective) -> dict[str, Any]:
+def _objective_options(head: VariationalHead) -> dict[str, Any]:
+    objective = head.objective
     name, beta = _name_of(OBJECTIVES, objective), getattr(objective, "beta", None)
     again: Objective = OBJECTIVES[name].with_beta(1.0 if beta is None else beta)
     if vars(again) != vars(objective):
         return {"objective": objective, "beta": None}
+    shared = head.shared_beta
+    if shared is not None and beta == beta_at(shared, head.latent_dim):  # and is still the one the head was built with
+        beta = shared
     return {"objective": name, "beta": beta}
 
 

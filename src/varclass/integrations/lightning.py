@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from varclass.classifier import Classifier
+from varclass.core.consistency import tempered_losses
 
 try:
     from lightning import LightningModule
@@ -52,6 +53,7 @@ class VariationalModule(LightningModule):
         self._groups = {"lr": lr, "weight_decay": weight_decay}
         self._by_group = {"lr_multipliers": lr_multipliers, "weight_decays": weight_decays}
         self._optimizer, self._options = optimizer, options
+        self._losses: Tensor | None = None  # of the validation batches so far
 
     def forward(self, x: Any) -> Tensor:
         """log p(z, y), (B, C)."""
@@ -67,8 +69,18 @@ class VariationalModule(LightningModule):
         return terms.total
 
     def validation_step(self, batch: tuple[Any, Tensor], batch_idx: int) -> None:
-        """NLL, accuracy and mean log p(z), over all processes."""
+        """NLL, accuracy and mean log p(z), over all processes; with separation="auto", what the head settles by."""
         self._score(batch, "val")
+        if self.model.head.settles and not self.trainer.sanity_checking:
+            losses = tempered_losses(self.model.head, self.model.encoder(batch[0]), batch[1])
+            self._losses = losses if self._losses is None else self._losses + losses
+
+    def on_validation_epoch_end(self) -> None:
+        """Settle sigma by all of the validation data, of all processes; what was logged is from before."""
+        if self._losses is not None:
+            losses = self.trainer.strategy.reduce(self._losses, reduce_op="sum")
+            self._losses = None
+            self.model.head.settle_from(losses)
 
     def test_step(self, batch: tuple[Any, Tensor], batch_idx: int) -> None:
         """As in validation."""

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from varclass.classifier import find_output_layer, from_model
+from varclass.core.consistency import LOSSES, tempered_losses
 from varclass.core.head import VariationalHead
 from varclass.core.objectives import Objective
 from varclass.core.recall import options_of
@@ -124,6 +125,19 @@ class VariationalModel(PreTrainedModel):
         wants_dict = self.config.return_dict if return_dict is None else return_dict
         return output if wants_dict else output.to_tuple()
 
+    @torch.no_grad()
+    def settle(self, batches: Iterable[Mapping[str, Tensor]]) -> float:
+        """`VariationalHead.settle` on held-out batches with labels, such as `trainer.get_eval_dataloader()`; in eval mode."""
+        if self.training or not self.head.settles:
+            got = "a model in training mode" if self.training else f"separation={self.head.separation!r}"
+            raise ValueError(f"settle needs a model in eval mode whose head has separation='auto'; got {got}")
+        losses = torch.zeros(LOSSES, dtype=torch.float64, device=self.device)
+        for batch in batches:
+            given = {name: value.to(self.device) for name, value in batch.items()}
+            labels = given.pop("labels")
+            losses += tempered_losses(self.head, self.encoder(**given, return_dict=True).logits, labels)
+        return self.head.settle_from(losses)
+
     def get_input_embeddings(self) -> nn.Module:
         """The encoder's."""
         return self.encoder.get_input_embeddings()
@@ -156,7 +170,7 @@ def convert(
         model: what `AutoModelForSequenceClassification` or `AutoModelForImageClassification` gives, single-label.
         layer: the output layer's dotted name, where it is not found by itself.
         keep: take the layer over. False starts from a new head with `VariationalHead`'s defaults, for a model whose
-            layer is not trained yet: its class means then start well apart.
+            layer is not trained yet.
         example: inputs, as the model takes them, on which to check that the predictions are kept.
         options: of `VariationalHead.from_linear`, or with keep=False of `VariationalHead`.
     """

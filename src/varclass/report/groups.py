@@ -11,7 +11,7 @@ from varclass.report.reading import Evaluated
 
 SIZES = ("data.limit", "data.per_class")  # of the training set: a curve, not a name
 # what an objective chooses for itself: a name only within an objective
-IMPLIED = ("head.beta", "head.label_prior", "head.covariance", "head.separation")
+IMPLIED = ("head.beta", "head.label_prior", "head.covariance", "head.means", "head.separation", "head.posterior")
 BASELINE = "ce"
 
 
@@ -103,7 +103,7 @@ def _differing(flat: list[dict[str, Any]]) -> list[str]:
 
 def _group(settings: dict[str, Any], by_size: dict[tuple[Any, ...], dict[int, Evaluated]], flat: list[dict[str, Any]]) -> Group:
     objective = settings["head.objective"]
-    title = {"ce": "CE", "gm": "GM", "vc": "VC"}.get(objective, str(objective))
+    title = {"ce": "CE", "gm": "GM", "vc": "VC", "pull": "default (pull)"}.get(objective, str(objective))
     within = [each for each in flat if each["head.objective"] == objective]
     shown = [
         _named(name, value) for name, value in settings.items() if name != "head.objective" and _telling(name, within, flat)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from varclass.classifier import Classifier
+from varclass.core.consistency import FEWEST
 from varclass.core.targets import Target
 from varclass.training.augmentation import smooth
 from varclass.training.batches import Plan, Source, chances, on_device, seed_everything, transform
@@ -43,7 +44,7 @@ LOG_EVERY = 50  # steps at most between two lines of the history
 WORTH_COMPILING = 2000  # steps
 CURES = "training stopped: try a smaller --lr, --clip 1, or a smaller --beta"
 
-UNSETTLED = "separation auto needs validation data (--validation 0.1) and has none: it stays at"
+UNSETTLED = f"separation auto needs {FEWEST} validation samples (--validation 0.1) and has fewer: it stays at"
 
 DEFAULT_LAUNCH = Launch()
 
@@ -150,6 +151,8 @@ class Trainer:
         self.done, self.seconds = 0, 0.0
         self.best: dict[str, Tensor] | None = None
         self.progress: dict[str, Any] = {"best_nll": math.inf, "best_epoch": None, "worse_epochs": 0, "score": None}
+        if self._settles():
+            self.model.head.widen()
         self._restore()
         step = TrainingStep(self.model, self.options.precision)
         if self._compiles():
@@ -164,7 +167,7 @@ class Trainer:
         """From the step where it is to the end, unless interrupted."""
         self._write(status=RUNNING, error=None, provenance=provenance(self.device), processes=self.share.processes)
         self.reporter.begin(self.run, self.plan, self.done, self.data)
-        if self.model.head.settles and self.held_out is None:
+        if self.model.head.settles and not self._settles():
             self.reporter.message(f"{UNSETTLED} {self.model.head.separation:.2f}, where 90% accuracy is anticipated")
         began, self.saved_at = time.monotonic() - self.seconds, time.monotonic()
         try:
@@ -271,7 +274,7 @@ class Trainer:
                 raise NonFinite(f"the validation NLL became {score.nll} after step {self.done} of {self.plan.steps}; {CURES}")
             row = finite({name: value for name, value in asdict(score).items() if value is not None})
             if score.temperature is not None:
-                row["separation"] = self.model.head.separation
+                row["separation"] = self.model.head.settle_by(score.temperature)
             if self.accelerator.is_main_process:
                 self.run.history.append(step=self.done, epoch=epoch, validation=row)
             better = score.nll < self.progress["best_nll"]
@@ -283,8 +286,6 @@ class Trainer:
                 self.progress["worse_epochs"] += 1
             if better or not self.options.patience:
                 self.progress["score"] = row  # of the weights that are kept
-            if score.temperature is not None:
-                self.model.head.settle_by(score.temperature)
         self.reporter.epoch(epoch, score)
 
     def _validate(self) -> Score | None:
@@ -293,6 +294,10 @@ class Trainer:
         with self.average.swapped_into(self.model) if self.average else contextlib.nullcontext():
             low = self.options.precision == "bf16"
             return validate(self.model, self.held_out, self.share, lambda t: self.accelerator.reduce(t, "sum"), low)
+
+    def _settles(self) -> bool:
+        """Whether there is held-out data enough to settle the width of the class priors by."""
+        return self.model.head.settles and self.held_out is not None and len(self.held_out) >= FEWEST
 
     def _stopped_early(self) -> bool:
         return 0 < self.options.patience <= self.progress["worse_epochs"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from varclass.data.split import Split
 from varclass.encoders.build import build_encoder
 from varclass.encoders.standardize import Standardize
 from varclass.encoders.tokenizer import HashTokenizer
-from varclass.training.spec import PER_DIMENSION, RunSpec
+from varclass.training.spec import RunSpec
 from varclass.training.task import Task
 
 
@@ -28,10 +27,7 @@ def build_model(spec: RunSpec, task: Task, train: Split | None = None) -> Classi
         dropout=spec.encoder.dropout,
         options=spec.encoder.options,
     )
-    options: dict[str, Any] = asdict(spec.head)
-    if options["beta"] == PER_DIMENSION:
-        options["beta"] = 1 / (spec.head.latent_dim or encoder.out_features)
-    head = VariationalHead(encoder.out_features, len(task.classes), **options)
+    head = VariationalHead(encoder.out_features, len(task.classes), **asdict(spec.head))
     if task.kind == "text":
         return Classifier(encoder, head)
     if train is None:

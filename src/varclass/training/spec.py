@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from varclass.core import presets, vmf  # noqa: F401 (importing vmf registers the family)
+from varclass.core.axes import AxesPrior
 from varclass.core.consistency import AUTO
 from varclass.core.objectives import OBJECTIVES
 from varclass.core.options import check_choice, check_count, check_positive
 from varclass.core.posterior import POSTERIORS
-from varclass.core.priors import MEANS, PRIORS
+from varclass.core.priors import MEANS, PRIORS, ClassPrior
 from varclass.core.ratio import RATIOS
 from varclass.training.augmentation import AUGMENTATIONS
 from varclass.training.optimization import OPTIMIZERS
 from varclass.training.schedule import SCHEDULES
 
-PER_DIMENSION = "1/D"  # a beta that the latent dimension decides
 PRECISIONS = ("fp32", "bf16")
 
 
@@ -156,16 +156,17 @@ def to_toml(spec: RunSpec) -> str:
 
 def complete_head(head: HeadSpec) -> HeadSpec:
     """Every option of the head as the preset has it, so that a later default cannot change what this spec means."""
-    default = presets.defaults_for(head.preset, head.objective, head.prior, head.means)
+    named = {each.name: getattr(head, each.name) for each in fields(head) if each.name != "preset"}
+    default = presets.defaults_for(head.preset, **named)
     filled = {name: default[name] for name in ("objective", "prior", "covariance", "means", "separation", "ratio", "posterior")}
     head = replace(head, **{name: value for name, value in filled.items() if getattr(head, name) is None})
     if head.covariance is None:
-        head = replace(head, covariance=PRIORS.pick(head.prior).covariances[0])
+        head = replace(head, covariance=_family(head).covariances[0])
     if head.label_prior is None:
         given = default["label_prior"] or ("learned" if OBJECTIVES.pick(head.objective).uses_label_prior else "uniform")
         head = replace(head, label_prior=given)
-    if head.beta is None and head.objective in ("gm", "vc"):
-        head = replace(head, beta=PER_DIMENSION if default["beta"] == presets.PER_DIMENSION else default["beta"])
+    if head.beta is None and hasattr(OBJECTIVES.pick(head.objective).with_beta(1.0), "beta"):
+        head = replace(head, beta=default["beta"])
     return head
 
 
@@ -215,18 +216,23 @@ def check_data(data: DataSpec) -> None:
     check_count("data.length", data.length, 1)
 
 
+def _family(head: HeadSpec) -> type[ClassPrior]:
+    family: type[ClassPrior] = PRIORS.pick(head.prior)
+    return AxesPrior if head.means == "axes" else family
+
+
 def _check_head(head: HeadSpec) -> None:
     check_choice("head.objective", head.objective, OBJECTIVES)
     check_choice("head.prior", head.prior, PRIORS)
-    check_choice("head.covariance", head.covariance, PRIORS.pick(head.prior).covariances)
     check_choice("head.means", head.means, MEANS)
+    check_choice("head.covariance", head.covariance, _family(head).covariances)
     check_choice("head.ratio", head.ratio, RATIOS)
     check_choice("head.posterior", head.posterior, POSTERIORS)
     check_choice("head.label_prior", head.label_prior, ("learned", "uniform"))
     if isinstance(head.separation, str) and head.separation != AUTO:
         raise ValueError(f"head.separation must be a number or {AUTO!r}; got {head.separation!r}")
-    if head.beta is not None and head.beta != PER_DIMENSION:
-        check_positive("head.beta", head.beta, zero=True)
+    if head.beta is not None:
+        presets.check_beta("head.beta", head.beta)
 
 
 def _check_training(t: TrainingSpec) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,7 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from varclass.classifier import Classifier
-from varclass.core.consistency import STEPS, best_temperature, tempered_losses
+from varclass.core.consistency import LOSSES, best_temperature, tempered_losses
+from varclass.core.head import VariationalHead
 from varclass.core.priors import GaussianPrior
 from varclass.training.batches import Share, Source, on_device
 from varclass.training.model import model_input
@@ -32,7 +34,7 @@ class Score:
     accuracy: float
     latent_mean: float
     latent_variance: float
-    temperature: float | None = None  # at which log p(z|y) would be neither too sure nor unsure; for separation="auto"
+    temperature: float | None = None  # for separation="auto": what sigma has to be settled by; the NLL is after that
 
 
 @torch.no_grad()
@@ -41,10 +43,10 @@ def validate(model: Classifier, source: Source, share: Share, add_up: Callable[[
     device, classes, dim = source.device, model.head.num_classes, model.head.latent_dim
     totals = torch.zeros(3, dtype=torch.float64, device=device)
     moments = torch.zeros(classes, 1 + 2 * dim, dtype=torch.float64, device=device)  # count, sum, sum of squares
-    tempered = torch.zeros(2 * STEPS + 2, dtype=torch.float64, device=device)
+    tempered = torch.zeros(LOSSES, dtype=torch.float64, device=device)
     mine = np.arange(len(source))[share.rank :: share.processes]
     batches = [mine[i : i + BATCH] for i in range(0, len(mine), BATCH)]
-    training = model.training
+    training, kept = model.training, []
     model.eval()
     for index, stored in zip(batches, source.read(iter(batches)), strict=True):
         y = source.labels[on_device(index, device)]
@@ -58,11 +60,24 @@ def validate(model: Classifier, source: Source, share: Share, add_up: Callable[[
             moments.index_add_(0, y, torch.cat([torch.ones_like(u[:, :1]), u, u.square()], dim=1))
         if model.head.settles:
             tempered += tempered_losses(model.head, features, y)
+            kept.append((features, y))
+    temperature = None
+    if model.head.settles:
+        temperature = best_temperature(add_up(tempered), model.head.class_prior.settled)
+        totals[2] = _settled_loss(model.head, kept, temperature)
     model.train(training)
     n, right, nll = add_up(totals).tolist()
     mean, variance = _standard_moments(add_up(moments), dim)
-    temperature = best_temperature(add_up(tempered)) if model.head.settles else None
     return Score(int(n), nll / n if n else float("nan"), right / n if n else float("nan"), mean, variance, temperature)
+
+
+def _settled_loss(head: VariationalHead, kept: list[tuple[Tensor, Tensor]], temperature: float) -> float:
+    """The sum of -log p(y|z) as it will be once sigma has been settled by this temperature."""
+    prior = head.class_prior
+    before, prior.settled = prior.settled, prior.settled * math.sqrt(temperature)
+    loss = sum(float(F.nll_loss(head.log_posterior(features), y, reduction="sum")) for features, y in kept)
+    prior.settled = before
+    return loss
 
 
 def _standard_moments(moments: Tensor, dim: int) -> tuple[float, float]:

@@ -11,13 +11,15 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from varclass.classifier import Classifier
+from varclass.core.consistency import AUTO, FEWEST, tempered_losses
+from varclass.core.head import VariationalHead
 from varclass.core.objectives import Objective
 from varclass.core.options import check_choice, check_probabilities
 from varclass.encoders.contract import check_dropout
@@ -42,7 +44,8 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             is trained; or a function from n_features to such a module.
         hidden_layer_sizes: of the perceptron.
         dropout: of the perceptron's hidden layers.
-        latent_dim: D of z. None: n_classes - 1 and at least 16; with an encoder of yours, its features as they are.
+        latent_dim: D of z. None: n_classes for the recommended head; for the paper's, n_classes - 1 and at least 16, or with
+            an encoder of yours, its features as they are.
         objective, beta, preset: as in `VariationalHead`.
         head_options: anything else of `VariationalHead`, as a dictionary: {"covariance": "shared", "ratio": "mlp"}.
         class_prior: p(y) for prediction, in the order of `classes_`, where it is not that of the training data.
@@ -54,6 +57,8 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         alpha: weight decay; class priors have none.
         early_stopping: keep aside `validation_fraction` of the data, stop when the NLL there has not improved by `tol` for
             `n_iter_no_change` epochs, and return to the best weights.
+        cross_fit: without early stopping, how sure to be is settled by so many folds: each is predicted by a model trained on
+            the others, and all of the data train the model that is kept. 0 for none, a head that does not settle has none.
         random_state: seed of all that is random; the global generators are left alone.
         device: where to train and predict, such as "cuda". Pickle a model for another machine after `model_.cpu()`.
         verbose: 1 prints about ten lines of progress, 2 a line for each epoch.
@@ -81,7 +86,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         dropout: float = 0.5,
         latent_dim: int | None = None,
         objective: str | Objective | None = None,
-        beta: float | None = None,
+        beta: float | str | None = None,
         preset: str | None = None,
         head_options: Mapping[str, Any] | None = None,
         class_prior: Sequence[float] | None = None,
@@ -95,6 +100,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
+        cross_fit: int = 3,
         random_state: int | np.random.RandomState | None = None,
         device: str | torch.device = "cpu",
         verbose: int = 0,
@@ -118,6 +124,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.cross_fit = cross_fit
         self.random_state = random_state
         self.device = device
         self.verbose = verbose
@@ -140,10 +147,41 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             size = share("validation_fraction", self.validation_fraction)
             split = train_test_split(*parts, test_size=size, stratify=parts[1], random_state=self._random)
             parts, held_out = tuple(split[::2]), self._arrays(*split[1::2])
+        folds = self._folds(parts[1])
         with self._seeded():
+            losses = self._held_out_losses(parts, folds, settings)
             self._build(*parts)
+            if losses is not None:
+                self.model_.head.widen()
             self.history_ = train(self.model_, self._arrays(*parts), held_out, settings, self._report)
+            if losses is not None:
+                self.model_.eval()
+                self.model_.head.settle_from(losses)
         return self._finish()
+
+    def _folds(self, codes: np.ndarray) -> int:
+        """How many to settle by: none where a class has fewer samples, or all of them together are too few."""
+        folds = whole("cross_fit", self.cross_fit, 0)
+        enough = len(codes) >= FEWEST and np.bincount(codes).min() >= folds
+        return folds if folds > 1 and enough and not self.early_stopping else 0
+
+    def _held_out_losses(self, parts: tuple[Any, ...], folds: int, settings: Settings) -> Tensor | None:
+        """What `settle_from` takes, each sample's by a model that has not seen it; None if the head does not settle."""
+        if not folds or not self._settles():
+            return None
+        total: Tensor | None = None
+        for rows, rest in StratifiedKFold(folds, shuffle=True, random_state=0).split(parts[0], parts[1]):
+            some, others = (tuple(part[chosen] for part in parts) for chosen in (rows, rest))
+            self._build(*some)
+            self.model_.head.widen()
+            train(self.model_, self._arrays(*some), None, settings, lambda row: None)
+            held_out = self._arrays(*others)
+            self.model_.eval()
+            with torch.no_grad():
+                features = torch.cat([self.model_.encoder(x) for x in held_out.x.split(CHUNK)])
+            losses = tempered_losses(self.model_.head, features, held_out.y)
+            total = losses if total is None else total + losses
+        return total
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch on X, y, going on from where training is.
@@ -207,8 +245,18 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _seeded(self) -> contextlib.AbstractContextManager[None]:
         return seeded(self._random.randint(2**31 - 1), torch.device(self.device))
 
+    def _head_options(self) -> dict[str, Any]:
+        return {"objective": self.objective, "beta": self.beta, "preset": self.preset, **(self.head_options or {})}
+
+    def _settles(self) -> bool:
+        """Whether a head with these options does; asked of a small one, without a trace in the random numbers."""
+        with torch.random.fork_rng([]):
+            return VariationalHead(1, len(self.classes_), latent_dim=self._latent_dim(), **self._head_options()).settles
+
+    def _latent_dim(self) -> int | None:
+        return None if self.latent_dim is None else whole("latent_dim", self.latent_dim, 1)
+
     def _build(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
-        given = {"objective": self.objective, "beta": self.beta, "preset": self.preset}
         rows = torch.tensor(x[:2], device=self.device)
         layer = fit_standardize(x, weight).to(rows.device) if self.standardize else nn.Identity()
         model = build_model(
@@ -216,13 +264,15 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             layer(rows),
             len(self.classes_),
             hidden=layer_sizes(self.hidden_layer_sizes),
-            latent_dim=None if self.latent_dim is None else whole("latent_dim", self.latent_dim, 1),
+            latent_dim=self._latent_dim(),
             dropout=check_dropout(self.dropout),
-            head_options={**given, **(self.head_options or {})},
+            head_options=self._head_options(),
         )
-        if model.head.settles and not self.early_stopping:
+        asked = (self.head_options or {}).get("separation") == AUTO  # it is the default too, and then nobody need be told
+        if asked and not self.early_stopping and not self._folds(codes):
             warnings.warn(
-                f"separation='auto' stays at {model.head.separation:.2f}: it needs the validation data of early_stopping=True",
+                f"separation='auto' stays at {model.head.separation:.2f}: it needs the held-out data of cross_fit=3 or "
+                "early_stopping=True, 20 samples or more",
                 stacklevel=3,
             )
         model.encoder = nn.Sequential(layer, model.encoder)

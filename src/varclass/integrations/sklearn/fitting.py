@@ -74,11 +74,11 @@ def train(
     for epoch in range(settings.epochs):
         row: dict[str, Any] = {"epoch": epoch + 1, **train_epoch(model, data, optimizer, settings, epoch)}
         if held_out is not None:
+            settle(model, held_out)
             row |= validate(model, held_out)
             if row["validation_nll"] < best:
                 best, weights = row["validation_nll"], copy.deepcopy(model.state_dict())
             waited, bar = (0, best) if best < bar - settings.tol else (waited + 1, bar)
-            settle(model, held_out)
         history.append(row)
         report(row)
         if waited >= settings.patience:
@@ -117,8 +117,9 @@ def train_epoch(
 
 @torch.no_grad()
 def settle(model: Classifier, held_out: Arrays) -> None:
-    """Move class means by held-out data, if the head's separation is "auto"; all samples count alike."""
+    """Sigma by held-out data, if the head's separation is "auto"; all samples count alike."""
     if model.head.settles:
+        model.eval()
         model.head.settle(torch.cat([model.encoder(x) for x in held_out.x.split(4096)]), held_out.y)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from varclass.classifier import Classifier
 from varclass.core.head import VariationalHead
+from varclass.core.presets import where_means_lie
 from varclass.encoders.imported import count_features
 from varclass.encoders.small import dense
 from varclass.encoders.standardize import Standardize
@@ -36,8 +37,14 @@ def build_model(
     if encoder is None:
         # class means can be equidistant from C - 1 dimensions on
         features = max(SMALLEST_LATENT, num_classes - 1) if latent_dim is None else latent_dim
-        made: nn.Module = nn.Sequential(*dense(x.shape[1], hidden, features, dropout))
-        head = VariationalHead(features, num_classes, **head_options)
+        layers = dense(x.shape[1], hidden, features, dropout)
+        if latent_dim is not None and where_means_lie(head_options) == "axes":
+            # a head with nothing named would take these features to C dimensions: it must know that D was named
+            made: nn.Module = nn.Sequential(*layers[:-1])
+            head = VariationalHead((x.shape[1], *hidden)[-1], num_classes, latent_dim=latent_dim, **head_options)
+        else:
+            made = nn.Sequential(*layers)
+            head = VariationalHead(features, num_classes, **head_options)
     else:
         made = _own_encoder(encoder, x.shape[1]).to(x)
         features = count_features(made, x, type(made).__name__)

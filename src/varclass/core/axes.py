@@ -1,0 +1,97 @@
+"""Class means on the axes of R^C: a softmax layer's own outputs as latents, with nothing about its predictions changed."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from varclass.core.gaussian_density import LOG_2PI, Parts
+from varclass.core.options import check_positive
+from varclass.core.priors import ALL, ClassPrior, GaussianPrior, rows
+
+
+class AxesPrior(GaussianPrior):
+    """p(z|y) = N(z; a e_y, I) with D = C: unit Gaussians around equidistant means, one on each axis.
+
+    log p(z|y) = a z_y - 1/2 { |z|^2 + a^2 + C log 2 pi }
+
+    With z = h / a, h being the C outputs of a linear layer, p(y|z) is softmax(h) for every a: a softmax layer is this
+    prior's posterior as it stands, exactly and under any optimizer. What a decides is which h the prior expects,
+    a^2 for the own class and 0 for the others, so it is the one number that the pull and log p(z) know of it. |mu_y| from
+    the means' center is r = a sqrt((C - 1) / C), the separation. No (C, C) table is held or multiplied by.
+
+    >>> p, h = AxesPrior(3, 3, "unit", "axes", 2.0), torch.randn(5, 3)
+    >>> relative, _ = p.log_prob_apart(p.support(h), torch.zeros(3))
+    >>> bool(torch.allclose(relative.softmax(1), h.softmax(1), atol=1e-6))
+    True
+    """
+
+    covariances: ClassVar[tuple[str, ...]] = ("unit",)
+    length: Tensor
+
+    def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
+        ClassPrior.__init__(self, num_classes, latent_dim, covariance, means, separation)
+        if latent_dim != num_classes:
+            raise ValueError(f"means='axes' has one dimension for each of {num_classes} classes; got latent_dim={latent_dim}")
+        self.register_buffer("origin", torch.zeros(latent_dim))
+        self.register_buffer("length", torch.tensor(check_positive("separation", separation) * self._longer))
+        self._make_log_scale(1, 1)
+
+    @property
+    def offset(self) -> Tensor:  # type: ignore[override]
+        """a e_y for every class, (C, C): for those who look at the means, never for a density."""
+        return torch.diag(self.length.expand(self.num_classes))
+
+    @property
+    def distance(self) -> float:
+        return float(self.length) / self._longer / self._scale_factor
+
+    @torch.no_grad()
+    def scale_means(self, factor: float) -> None:
+        self.length.mul_(check_positive("factor", factor))
+
+    def place(self, mean: Tensor, sigma: Tensor | float = 1.0) -> None:
+        raise ValueError("means='axes' stay on their axes; means='learned' can be placed")
+
+    def support(self, z: Tensor) -> Tensor:
+        """h / a: a layer's outputs in the units of the prior."""
+        return z / self.length
+
+    def log_prob_apart(self, z: Tensor, shift: Tensor) -> Parts:
+        return self._parts(z, shift, ALL)
+
+    def log_joint(self, z: Tensor, shift: Tensor) -> Tensor:
+        relative, common = self._parts(z, shift, ALL)
+        return relative + common[:, None]
+
+    def log_prob_split(self, z: Tensor, y: Tensor, shift: Tensor) -> Parts:
+        return ClassPrior.log_prob_split(self, z, y, shift)
+
+    def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
+        standard = self.standardize(z, y)
+        return -0.5 * torch.linalg.vecdot(standard, standard) - self._log_volume()
+
+    @torch.no_grad()
+    def sample(self, y: Tensor) -> Tensor:
+        noise = torch.randn(len(y), self.latent_dim, device=self.length.device, dtype=self.length.dtype)
+        return self._factor * noise + self.length * F.one_hot(y, self.num_classes)
+
+    def standardize(self, z: Tensor, y: Tensor) -> Tensor:
+        return self.shrink * torch.sub(z, self.length * F.one_hot(y, self.num_classes))
+
+    def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
+        relative = (self.shrink**2 * self.length) * z[:, classes]
+        common = -0.5 * self.shrink**2 * (torch.linalg.vecdot(z, z) + self.length.square())
+        return relative if shift is None else relative + rows(shift, classes), common - self._log_volume()
+
+    def _log_volume(self) -> float:
+        return self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI)
+
+    @property
+    def _longer(self) -> float:
+        """From a mean's distance to the center of all to its distance to the origin."""
+        return math.sqrt(self.num_classes / (self.num_classes - 1))
