@@ -182,13 +182,16 @@ def test_every_arm_makes_a_spec_that_training_takes(arm):
     spec = spec_of(Experiment("cifar10", "wrn-28-10"), arm, 3)
     assert (spec.seed, spec.data.name, spec.training.epochs, spec.training.precision) == (3, "cifar10", 30, "bf16")
     plain = spec_of(Experiment("cifar10", "wrn-28-10"), "ce", 3)
-    assert replace(spec.training, lr_multipliers={}) == replace(plain.training, lr_multipliers={})  # one schedule for all
+    own = {"lr_multipliers": {}, "label_smoothing": 0.0}  # what an arm may have for itself
+    assert replace(spec.training, **own) == replace(plain.training, **own)  # one schedule for all
     assert ARMS[arm].label
 
 
 def test_ce_is_the_softmax_layer():
     head = spec_of(Experiment("cifar10", "wrn-28-10"), "ce", 0).head
-    assert (head.covariance, head.separation) == ("unit", 3**-0.5)
+    assert (head.objective, head.covariance, head.means) == ("ce", "unit", "axes")
+    latents = spec_of(Experiment("mnist", "lenet"), "ce-means", 0).head
+    assert (latents.covariance, latents.means, latents.separation) == ("unit", "learned", 3**-0.5)
     with pytest.raises(ValueError, match="arm must be one of"):
         settings_of("softmax", "mnist")
 

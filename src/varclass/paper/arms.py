@@ -37,16 +37,25 @@ def make_grid() -> dict[str, Arm]:
             label = f"{arm.upper()}, beta {beta:g}, means from {separation:g}{named}"
             name = f"{arm}:{beta:g}:{separation:g}" + "".join(f":{group}x{rate:g}" for group, rate in rates.items())
             found[name] = Arm(label, head | {"training.lr_multipliers": rates})
+    for shared in ("0.3/D", "1/D", "3/D", "10/D"):
+        found[f"pull:{shared}"] = Arm(f"default, beta {shared}", {"head.objective": "pull", "head.beta": shared})
     return found
 
 
 GRID = make_grid()
+# nn.Linear and cross-entropy, exactly: with learned means the bias would be tied to them. So far apart, log p(z) is the usual
+# energy score, logsumexp of the logits, but for a constant.
+SOFTMAX = {"head.objective": "ce", "head.means": "axes", "head.separation": 100.0}
 ARMS: dict[str, Arm] = {
-    "ce": Arm("CE", {"head.objective": "ce"}),  # softmax
+    "ce": Arm("CE", SOFTMAX),
     "gm": Arm("GM", {"head.objective": "gm"}),
     "vc": Arm("VC", {"head.objective": "vc"}),  # Algorithm 1
     "authors": Arm("VC, released code", {"head.objective": "authors", "head.preset": "authors"}),
     "vmf": Arm("vMF", {"head.objective": "ce", "head.prior": "vmf"}),
+    "pull": Arm("default", {"head.objective": "pull"}),  # the library's recommended head
+    "smoothing": Arm("CE, label smoothing", SOFTMAX | {"training.label_smoothing": 0.05}),
+    "ce-means": Arm("CE", {"head.objective": "ce"}),  # where z is looked at: the same posterior in the encoder's own space
+    "gaussian-ce": Arm("Gaussian CE", {"head.objective": "ce", "head.covariance": "diagonal", "head.separation": 4.0}),
     "mc-dropout": Arm("MC-dropout", {"head.objective": "ce", "encoder.dropout": 0.2}, "mc-dropout", {"passes": 10}),
     **GRID,
 }

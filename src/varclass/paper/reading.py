@@ -19,6 +19,7 @@ NAMES = {
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
     "digits": "digits",
+    "fashion_mnist": "Fashion-MNIST",
     "mnist": "MNIST",
     "nli": "NLI",
     "nli_dev": "NLI from SNLI dev",

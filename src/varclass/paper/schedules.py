@@ -24,6 +24,7 @@ RESIDUAL = {
     "training.augment": ("crop", "flip"),
     "training.precision": "bf16",
 }
+NARROW = RESIDUAL | {"training.epochs": 25, "training.batch_size": 256, "training.lr": 0.2}  # ResNet-18
 FEW = {"training.epochs": 60, "training.batch_size": 64}  # hundreds of samples
 FEW_PHOTOGRAPHS = {
     "training.epochs": 150,
@@ -44,6 +45,8 @@ def _medical(samples: int) -> dict[str, Any]:
 SCHEDULES: dict[tuple[str, str], Mapping[str, Any]] = {
     ("cifar10", "wrn-28-10"): RESIDUAL,
     ("cifar100", "wrn-28-10"): RESIDUAL,
+    ("cifar10", "resnet-18"): NARROW,
+    ("cifar100", "resnet-18"): NARROW,
     ("cifar10", "resnet-50"): RESIDUAL,
     ("cifar100", "resnet-50"): RESIDUAL,
     ("tiny_imagenet", "resnet-50"): RESIDUAL | {"training.epochs": 20},

@@ -11,10 +11,13 @@ SOURCES = {  # by data, and size where samples are few: the experiment of `setti
     "mnist/500": "mnist/lenet/1000",
     "ag_news/50": "ag_news/text/500",
     "cifar10/1000": "cifar10/resnet-18/2000",
-    "cifar10": "cifar10/wrn-16-4/10000",
-    "cifar100": "cifar100/wrn-16-4/10000",
+    "cifar10": "cifar10/resnet-18/10000",
+    "cifar100": "cifar100/resnet-18/10000",
 }
 
 CHOSEN: dict[str, dict[str, str]] = {
     "mnist/500": {"gm": "gm:0.001:1", "vc": "vc:0.01:1"},
+    "cifar10/1000": {"gm": "gm:0.1:1", "vc": "vc:0.1:1"},
+    "cifar10": {"gm": "gm:0.001:4:thetax0.1", "vc": "vc:0.001:4:thetax0.1"},
+    "cifar100": {"gm": "gm:0.001:1", "vc": "vc:0.001:1"},
 }

@@ -14,7 +14,7 @@ from varclass.paper.findings import COMPARABLE, LOWER, Cell, Check, Finding, Pub
 from varclass.paper.measured import Measured
 from varclass.paper.reading import checks_of, label_of, place_of, sections
 from varclass.paper.recipe import Experiment, Recipe
-from varclass.paper.recipes.cifar import SMALL, THREE, quick, wide
+from varclass.paper.recipes.cifar import SMALL, THREE, narrow, quick, wide
 from varclass.report.clean import reliability
 from varclass.report.groups import Group, holding
 from varclass.report.markup import Markup
@@ -108,6 +108,12 @@ def findings(measured: Measured) -> list[Finding]:
             checks("ece", LOWER, other_method="temperature"),
         ),
         Finding("Beyond the paper: VC's NLL is below CE's", checks("nll", LOWER)),
+        Finding("Beyond the paper: the default's ECE is below CE's", checks("ece", LOWER, "pull")),
+        Finding("Beyond the paper: the default's NLL is below CE's", checks("nll", LOWER, "pull")),
+        Finding(
+            "Beyond the paper: the default's accuracy is comparable to CE's",
+            checks("accuracy", COMPARABLE, "pull"),
+        ),
     ]
 
 
@@ -125,7 +131,7 @@ RECIPE = Recipe(
     claim=CLAIM,
     quick=tuple(quick(data, ("clean",), arms=(*THREE, "vmf"), stands_for=RESNET) for data in ("cifar10", "cifar100")),
     full=(
-        *(wide(data, ("clean",)) for data in ("cifar10", "cifar100")),
+        *(form(data, ("clean",)) for form in (wide, narrow) for data in ("cifar10", "cifar100")),
         *(Experiment(data, RESNET, ALL, 5) for data in ("cifar10", "cifar100")),
         Experiment("tiny_imagenet", RESNET, THREE, 5),
     ),

@@ -23,6 +23,7 @@ CLAIM = (
     "Trained on few samples, VC is more accurate than CE on MNIST, CIFAR-10 and AG News; GM is too, and VC is no worse than GM"
 )
 ARMS = ("ce", "gm", "vc")
+BESIDE = (*ARMS, "authors", "pull", "smoothing")
 PAPER = {  # accuracy and standard error over 5 runs
     "mnist": {"ce": (0.931, 0.002), "gm": (0.944, 0.001), "vc": (0.942, 0.002)},
     "cifar10": {"ce": (0.527, 0.005), "gm": (0.542, 0.006), "vc": (0.563, 0.006)},
@@ -37,7 +38,7 @@ NEWS = ALL | {"data.limit": 50, "training.epochs": 100, "training.batch_size": 1
 
 def published(experiment: str, arm: str) -> Published | None:
     """The paper's accuracy of a model on this data."""
-    found = PAPER[experiment.partition("/")[0]].get(arm)
+    found = PAPER.get(experiment.partition("/")[0], {}).get(arm)
     return None if found is None else Published(*found, "se")
 
 
@@ -69,6 +70,7 @@ def findings(measured: Measured) -> list[Finding]:
         Finding("VC is more accurate than CE", higher("vc", "ce"), "H4"),
         Finding("GM is more accurate than CE: the prior helps where data is scarce", higher("gm", "ce")),
         Finding("VC's accuracy is at least GM's, to one point", [no_worse(check) for check in higher("vc", "gm")]),
+        Finding("Beyond the paper: the default is more accurate than CE", higher("pull", "ce")),
     ]
 
 
@@ -128,9 +130,10 @@ RECIPE = Recipe(
         Experiment("ag_news", "text", ARMS, 2, changes=NEWS | {"training.epochs": 50}),
     ),
     full=(
-        Experiment("mnist", "lenet", (*ARMS, "authors"), 5, changes=MNIST),
-        Experiment("cifar10", "resnet-18", (*ARMS, "authors"), 5, changes=CIFAR),
-        Experiment("ag_news", "text", (*ARMS, "authors"), 5, changes=NEWS),
+        Experiment("mnist", "lenet", BESIDE, 5, changes=MNIST),
+        Experiment("cifar10", "resnet-18", BESIDE, 5, changes=CIFAR),
+        Experiment("ag_news", "text", BESIDE, 5, changes=NEWS),
+        Experiment("fashion_mnist", "lenet", BESIDE, 5, changes=MNIST),  # not in the paper
     ),
     cells=cells,
     findings=findings,

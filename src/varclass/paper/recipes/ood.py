@@ -13,7 +13,7 @@ from varclass.paper.findings import COMPARABLE, Cell, Check, Finding, Published
 from varclass.paper.measured import Measured
 from varclass.paper.reading import checks_of, label_of, name_of, place_of, sections
 from varclass.paper.recipe import Recipe
-from varclass.paper.recipes.cifar import quick, wide
+from varclass.paper.recipes.cifar import narrow, quick, wide
 from varclass.paper.tsne import draw_tsne, tsne
 from varclass.report.comparing import SCORES
 from varclass.report.groups import Group
@@ -33,9 +33,9 @@ def sets(measured: Measured, experiment: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def published(arm: str, name: str, detector: str) -> Published | None:
+def published(experiment: str, arm: str, name: str, detector: str) -> Published | None:
     """The paper's number: it has those by max p(y|x)."""
-    value = PAPER.get(arm, {}).get(name)
+    value = PAPER.get(arm, {}).get(name) if experiment.startswith("cifar10/") else None
     return None if value is None or detector != "max_probability" else Published(value)
 
 
@@ -46,7 +46,7 @@ def cells(measured: Measured) -> list[Cell]:
             label_of(arm),
             "auroc",
             measured.values(experiment, arm, "auroc", "ood", set=name, score=detector),
-            published(arm, name, detector),
+            published(experiment, arm, name, detector),
             measured.n(experiment, arm, "ood", set=name, score=detector),
         )
         for experiment in measured.experiments
@@ -97,7 +97,7 @@ RECIPE = Recipe(
     title="Outliers: AUROC and t-SNE",
     claim=CLAIM,
     quick=(quick("cifar10", SUITES, {"outliers": ("svhn", "cifar100"), "samples": 1000}),),
-    full=(wide("cifar10", SUITES, {"outliers": ("svhn", "cifar100", "celeba")}),),
+    full=(wide("cifar10", SUITES), *(narrow(data, SUITES) for data in ("cifar10", "cifar100"))),
     cells=cells,
     findings=findings,
     figures=figures,
