@@ -274,7 +274,7 @@ def test_subsets_are_smaller_than_their_set_and_every_set_is_there_whole():
     assert {key for key in full if key.startswith("breastmnist")} == {
         f"breastmnist/resnet-18{part}" for part in ("", "/100", "/300")
     }
-    assert sum(key.count("/") == 1 for key in full) == 11
+    assert sum(key.count("/") == 1 for key in full if "lenet" not in key) == 11
 
 
 # ---------------------------------------------------------------------------------------------------------- natural shift

@@ -129,7 +129,7 @@ RECIPE = Recipe(
     quick=(Experiment("nli_dev", "text", ("ce", "vc"), 2, SUITES, OTHERS, {"data.limit": 3000, "training.epochs": 3}),),
     full=(
         Experiment("nli", "text", (*ARMS, "authors"), 5, SUITES, OTHERS),
-        Experiment("nli_dev", "text", (*ARMS, "authors"), 5, SUITES, OTHERS),
+        Experiment("nli_dev", "text", (*ARMS, "authors", "pull", "smoothing"), 5, SUITES, OTHERS),
         Experiment("camelyon17", "resnet-50", (*ARMS, "authors"), 5, changes=PATCHES),
     ),
     cells=cells,
