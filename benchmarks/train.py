@@ -37,7 +37,7 @@ from varclass.data.split import Split
 from varclass.training.defaults import complete
 from varclass.training.files import write_json, write_text
 from varclass.training.launch import Launch, make_accelerator, make_deterministic
-from varclass.training.loop import Trainer, _make_model, _make_plan, _new_record
+from varclass.training.loop import _make_model, _make_plan, _new_record
 from varclass.training.model import model_input
 from varclass.training.provenance import provenance
 from varclass.training.reporting import Reporter
@@ -45,6 +45,7 @@ from varclass.training.runs import Run
 from varclass.training.spec import EncoderSpec, HeadSpec, RunSpec, TrainingSpec
 from varclass.training.step import TrainingStep
 from varclass.training.task import TrainingData, task_of
+from varclass.training.trainer import Trainer
 
 IMAGES, SIZE, CLASSES = 50_000, 32, 10
 FORMS = ("softmax", "ce", "gm", "vc", "DataLoader")

@@ -19,7 +19,7 @@ from varclass.core.consistency import far
 from varclass.core.objectives import OBJECTIVES
 from varclass.data.loading import load
 from varclass.data.sampling import carve
-from varclass.training import loop
+from varclass.training import loop, trainer
 from varclass.training.batches import Plan, Source, seed_everything
 from varclass.training.interruption import Interrupted
 from varclass.training.launch import Launch
@@ -341,16 +341,16 @@ def test_validation_images_are_never_augmented(spec, tmp_path, monkeypatch):
     seen = []
     chosen = spec(training={"augment": ["crop", "flip", "cutout"], "epochs": 1})
     held_out = prepare(chosen.data, None, 0).validation
-    plain = loop.validate
+    plain = trainer.validate
 
-    def look(model, source, *rest):
+    def look(model, source, *rest, **more):
         hook = model.encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].clone()))
         try:
-            return plain(model, source, *rest)
+            return plain(model, source, *rest, **more)
         finally:
             hook.remove()
 
-    monkeypatch.setattr(loop, "validate", look)
+    monkeypatch.setattr(trainer, "validate", look)
     fit(chosen, tmp_path)
     assert torch.equal(torch.cat(seen), torch.from_numpy(held_out.inputs).permute(0, 3, 1, 2) / 255)
 
@@ -448,14 +448,16 @@ def test_without_validation_data_a_separation_that_should_settle_says_so(tmp_pat
     reporter = Reporter()
     reporter.message = said.append
     spec = RunSpec(
-        data=DataSpec(limit=200, validation=0.0),
+        data=DataSpec(limit=200, validation=0.0, cross_fit=0),
         encoder=EncoderSpec("mlp", options={"hidden": [8]}),
         head=HeadSpec("gm", means="simplex", separation="auto"),
         training=TrainingSpec(epochs=1),
     )
     loop.fit(spec, tmp_path, reporter=reporter)
     assert len(said) == 1
-    assert "separation auto needs 20 validation samples (--validation 0.1) and has fewer: it stays at 2.83" in said[0]
+    assert (
+        "separation auto needs 20 validation samples (--validation 0.1) or folds (--cross-fit 3): it stays at 2.83" in said[0]
+    )
 
 
 def test_the_validation_nll_is_that_of_the_settled_model(tmp_path):

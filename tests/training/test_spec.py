@@ -97,7 +97,8 @@ def test_a_complete_spec_stays_as_it_is_and_comes_back_from_toml(tmp_path_factor
     path.write_text(to_toml(full), encoding="utf-8")
     assert complete(read_spec(path), kind).id == full.id
     # None is a choice of its own here: no limit, no clipping, the encoder's own dimension, the authors' start
-    open_settings = {"data.limit", "data.per_class", "data.size", "head.latent_dim", "head.preset", "training.clip"}
+    open_settings = {"data.limit", "data.per_class", "data.size", "data.cross_fit", "data.fold"}
+    open_settings |= {"head.latent_dim", "head.preset", "training.clip"}
     if full.head.preset == "authors":
         open_settings.add("head.separation")
     if full.head.objective not in ("gm", "vc", "pull", "bottleneck"):
@@ -116,6 +117,8 @@ OTHER = {
     "data.per_class": 3,
     "data.size": 64,
     "data.length": 65,
+    "data.cross_fit": 5,
+    "data.fold": 2,
     "encoder.name": "mlp",
     "encoder.dropout": 0.3,
     "encoder.options": {"hidden": [3]},

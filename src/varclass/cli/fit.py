@@ -38,6 +38,7 @@ def fit(
     limit: Annotated[int | None, option("--limit", panel=DATA, help="Training samples at most, stratified.")] = None,
     per_class: Annotated[int | None, option("--per-class", panel=DATA, help="Training samples of every class.")] = None,
     validation: Annotated[float | None, option("--validation", panel=DATA, help="Share of the training split held out; 0.1.")] = None,
+    cross_fit: Annotated[int | None, option("--cross-fit", panel=DATA, help="Folds that say how sure to be where nothing is held out; 3.")] = None,
     image_size: Annotated[int | None, option("--image-size", panel=DATA, help="Height and width that your own images are scaled to.")] = None,
     length: Annotated[int | None, option("--length", panel=DATA, help="Tokens of a text; 64.")] = None,
     encoder: Annotated[str | None, option("--encoder", panel=MODEL, help="wrn-28-10, resnet-18, lenet, mlp, text, ... or module:Class.")] = None,
@@ -90,7 +91,7 @@ def fit(
     from varclass.training.spec import RunSpec, override, read_spec  # noqa: PLC0415
 
     changes = {
-        "seed": seed, "data.name": data, "data.limit": limit, "data.per_class": per_class, "data.validation": validation, "data.size": image_size,
+        "seed": seed, "data.name": data, "data.limit": limit, "data.per_class": per_class, "data.validation": validation, "data.cross_fit": cross_fit, "data.size": image_size,
         "data.length": length, "encoder.name": encoder, "encoder.dropout": dropout,
         "encoder.options": _read_options(encoder_option), "head.objective": objective, "head.beta": _number_or_word("--beta", beta, lambda text: text.endswith("/D"), "a text such as 1/D"),
         "head.latent_dim": latent_dim, "head.prior": prior, "head.covariance": covariance, "head.means": means,

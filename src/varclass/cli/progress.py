@@ -39,8 +39,11 @@ class Progress(Reporter):
         self.path: Path | None = None
         self.trained = False
 
+    def open(self, run: Run) -> None:
+        self.path = run.path
+
     def begin(self, run: Run, plan: Plan, start: int, data: TrainingData) -> None:
-        self.path, self.plan, self.trained = run.path, plan, True
+        self.plan, self.trained = plan, True
         held_out = len(data.validation) if data.validation else 0
         where = f", from step {start}" if start else ""
         samples = f"{len(data.train)} training samples, {held_out} for validation"
@@ -97,4 +100,7 @@ class Progress(Reporter):
         if score:
             text = f"validation (n={score['n']}): accuracy {score['accuracy']:.2%}, NLL {score['nll']:.4f}"
             self.console.print(f"{text}; {record['seconds']:.1f} s, {record['epochs']} epochs")
+        if crossed := record.get("cross_fit"):
+            text = f"cross-fitted (n={crossed['n']}, {crossed['folds']} folds): accuracy {crossed['accuracy']:.2%}"
+            self.console.print(f"{text}, NLL {crossed['nll']:.4f}; {record['seconds'] + crossed['seconds']:.1f} s in all")
         self.console.print(str(run.path))

@@ -137,7 +137,7 @@ def _seeded(device: torch.device, seed: int) -> Iterator[None]:
 def _equidistance(class_prior: ClassPrior) -> float | None:
     """|mu_y| from their centre in units of the common sigma, if the means are equidistant in these units; otherwise None."""
     if isinstance(class_prior, AxesPrior):
-        return class_prior.radius
+        return None if class_prior.root.numel() else class_prior.radius
     classes = class_prior.num_classes
     if not isinstance(class_prior, GaussianPrior) or len(class_prior.log_scale) > 1 or classes > class_prior.latent_dim + 1:
         return None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import torch
@@ -22,7 +24,8 @@ class AxesPrior(GaussianPrior):
     With z = h / a, h being the C outputs of a linear layer, p(y|z) is softmax(h) for every a: a softmax layer is this
     prior's posterior as it stands, exactly and under any optimizer. What a decides is which h the prior expects,
     a^2 for the own class and 0 for the others, so it is the one number that the pull and log p(z) know of it. |mu_y| from
-    the means' center is r = a sqrt((C - 1) / C), the separation. No (C, C) table is held or multiplied by.
+    the means' center is r = a sqrt((C - 1) / C), the separation. No (C, C) table is held or multiplied by, unless held-out
+    data have settled one: in eval mode the covariance is then sigma^2 B^-2, B being the `root` that `settle` found.
 
     >>> p, h = AxesPrior(3, 3, "unit", "axes", 2.0), torch.randn(5, 3)
     >>> relative, _ = p.log_prob_apart(p.support(h), torch.zeros(3))
@@ -32,6 +35,7 @@ class AxesPrior(GaussianPrior):
 
     covariances: ClassVar[tuple[str, ...]] = ("unit",)
     length: Tensor
+    root: Tensor  # B (C, C), symmetric; (0, 0) if there is none
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
         ClassPrior.__init__(self, num_classes, latent_dim, covariance, means, separation)
@@ -40,6 +44,50 @@ class AxesPrior(GaussianPrior):
         self.register_buffer("origin", torch.zeros(latent_dim))
         self.register_buffer("length", torch.tensor(check_positive("separation", separation) * self._longer))
         self._make_log_scale(1, 1)
+        self.register_buffer("root", torch.empty(0, 0), persistent=False)  # saved with the extra state: it may come and go
+
+    def forget_root(self) -> None:
+        """One sigma for all directions again."""
+        self.root = self.root.new_empty(0, 0)
+
+    @contextmanager
+    def without_root(self) -> Iterator[None]:
+        """One sigma for all directions, while entered."""
+        held, self.root = self.root, self.root.new_empty(0, 0)
+        try:
+            yield
+        finally:
+            self.root = held
+
+    def get_extra_state(self) -> Tensor:
+        """Both factors, and of a root what is on and above its diagonal."""
+        above = self.root[tuple(torch.triu_indices(*self.root.shape))] if self._has_root else self.root.flatten()
+        return torch.cat([super().get_extra_state(), above.detach().cpu().double()])
+
+    def set_extra_state(self, state: Tensor) -> None:
+        super().set_extra_state(state[:2])
+        self.forget_root()
+        if len(state) > 2:
+            above = torch.zeros(self.num_classes, self.num_classes, dtype=torch.float64)
+            above[tuple(torch.triu_indices(*above.shape))] = state[2:].cpu()
+            self.root = (above + above.triu(1).T).to(self.length)
+
+    @property
+    def _has_root(self) -> bool:
+        return self.root.numel() > 0
+
+    @property
+    def _shaped(self) -> bool:
+        """Whether densities have a root now: as `settled`, it is no part of training, nor of what is compiled for it."""
+        return not self.training and self._has_root
+
+    @property
+    def radius(self) -> float:
+        if not self._has_root:
+            return super().radius
+        precision = (self.root @ self.root).double()
+        spread = float(precision.trace() - precision.mean() * self.num_classes) / (self.num_classes - 1)
+        return super().radius * math.sqrt(spread)
 
     @property
     def offset(self) -> Tensor:  # type: ignore[override]
@@ -78,18 +126,28 @@ class AxesPrior(GaussianPrior):
     @torch.no_grad()
     def sample(self, y: Tensor) -> Tensor:
         noise = torch.randn(len(y), self.latent_dim, device=self.length.device, dtype=self.length.dtype)
+        if self._shaped:
+            noise = torch.linalg.solve(self.root, noise.T).T
         return self._factor * noise + self.length * F.one_hot(y, self.num_classes)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
-        return self.shrink * torch.sub(z, self.length * F.one_hot(y, self.num_classes))
+        standard = self.shrink * torch.sub(z, self.length * F.one_hot(y, self.num_classes))
+        return standard @ self.root if self._shaped else standard
 
     def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
-        relative = (self.shrink**2 * self.length) * z[:, classes]
+        if self._shaped:
+            precision = self.root @ self.root
+            bias = (-0.5 * self.shrink**2 * self.length.square()) * (precision.diagonal() - 1)
+            relative = (self.shrink**2 * self.length) * (z @ precision[:, classes]) + bias[classes]
+            z = z @ self.root
+        else:
+            relative = (self.shrink**2 * self.length) * z[:, classes]
         common = -0.5 * self.shrink**2 * (torch.linalg.vecdot(z, z) + self.length.square())
         return relative if shift is None else relative + rows(shift, classes), common - self._log_volume()
 
-    def _log_volume(self) -> float:
-        return self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI)
+    def _log_volume(self) -> float | Tensor:
+        volume = self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI)
+        return volume - torch.linalg.slogdet(self.root)[1] if self._shaped else volume
 
     @property
     def _longer(self) -> float:

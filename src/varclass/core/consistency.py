@@ -6,20 +6,28 @@ temperature T that minimises -E log p(y|z), with log p(z|y) divided by T, and ma
 r^2 becomes r^2 / T and the held-out temperature 1. Predictions alone take the wider sigma: with it in training, latents would
 grow along.
 
+With means on axes the same question is then asked of a covariance that all classes share: see `covariance`.
+
 How far apart the means are in training is another matter. Far apart they make a better classifier and a surer one, which is
 no harm to those who settle; who does not should stay near. So "auto" starts near, and goes far with the first held-out data.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from varclass.core.anticipation import separation_for
+from varclass.core.axes import AxesPrior
+from varclass.core.covariance import MOST_CLASSES, PRIOR_DEVIATION, best_shape
 from varclass.core.options import check_positive
+from varclass.core.posterior import DeltaPosterior
 from varclass.core.priors import GaussianPrior
 
 if TYPE_CHECKING:
@@ -31,7 +39,6 @@ FEWEST = 20  # held-out samples that can settle anything
 STEP, STEPS = 0.1, 25  # of log T, and how many of them up and down: T from 0.08 to 12
 GRID = 2 * STEPS + 1
 LOSSES = 2 * GRID + 2
-PRIOR_DEVIATION = 1.0  # of the log of all that was settled, around 0: as much as some four samples say against it
 
 
 def near(num_classes: int) -> float:
@@ -52,6 +59,44 @@ def far(num_classes: int) -> float:
     return separation_for(FAR, num_classes)
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """What held-out samples say: sums to settle sigma by, and a layer's outputs to settle a covariance by. Parts of it join."""
+
+    losses: Tensor  # (LOSSES,), of `tempered_losses`
+    outputs: Tensor | None = None  # (n, C), where there is a covariance to settle
+    labels: Tensor | None = None  # (n,)
+    weight: Tensor | None = None  # (n,), or all count alike
+
+    @property
+    def count(self) -> float:
+        return float(self.losses[-1])
+
+    @classmethod
+    def of(cls, parts: Sequence[HeldOut]) -> HeldOut:
+        """Several batches, folds or processes together."""
+
+        def joined(name: str) -> Tensor | None:
+            found = [getattr(part, name) for part in parts]
+            return None if any(each is None for each in found) else torch.cat([each.to(found[0].device) for each in found])
+
+        losses = torch.stack([part.losses.to(parts[0].losses.device) for part in parts]).sum(0)
+        return cls(losses, joined("outputs"), joined("labels"), joined("weight"))
+
+
+@torch.no_grad()
+def look_at(head: VariationalHead, features: Tensor, y: Tensor, *, shape: bool = True) -> HeldOut:
+    """What `VariationalHead.settle_from` takes, of one batch; without `shape`, what settles sigma alone."""
+    losses, prior = tempered_losses(head, features, y), head.class_prior
+    linear = isinstance(prior, AxesPrior) and isinstance(head.posterior, DeltaPosterior)
+    if not (shape and linear and head.num_classes <= MOST_CLASSES):
+        return HeldOut(losses)
+    target, flat = head.read_target(features, y), head._flatten(features)
+    assert target.labels is not None
+    with torch.autocast(flat.device.type, enabled=False):
+        return HeldOut(losses, head.projection(flat), target.labels, target.weight_per_sample())
+
+
 @torch.no_grad()
 def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tensor:
     """What `best_temperature` asks of held-out data, (LOSSES,) in float64; that of several batches or processes adds up.
@@ -64,7 +109,8 @@ def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tenso
         raise ValueError(f"separation='auto' needs hard labels of held-out data; got y of shape {tuple(y.shape)}, {y.dtype}")
     flat, prior, log_label = head._flatten(features), head.class_prior, head.log_label()
     weight = target.weight_per_sample()
-    with torch.autocast(flat.device.type, enabled=False):
+    plain = prior.without_root() if isinstance(prior, AxesPrior) else contextlib.nullcontext()
+    with torch.autocast(flat.device.type, enabled=False), plain:
         latents = head.posterior.draws(flat, head.projection(flat), head.draws)
         apart = [prior.log_prob_apart(prior.support(z), torch.zeros_like(log_label))[0] for z in latents]
 
@@ -108,4 +154,16 @@ def best_temperature(losses: Tensor, settled: float = 1.0) -> float:
 def settle(class_prior: GaussianPrior, temperature: float) -> float:
     """Widen every sigma, for prediction, by what a held-out temperature says; returns the separation in units of it."""
     class_prior.settled *= math.sqrt(check_positive("temperature", temperature))
+    if isinstance(class_prior, AxesPrior):
+        class_prior.forget_root()
+    return class_prior.radius
+
+
+def settle_shape(class_prior: AxesPrior, log_label: Tensor, held: HeldOut) -> float:
+    """Give all classes, for prediction, the covariance that held-out data justify; returns the separation in units of it."""
+    if held.outputs is not None and held.labels is not None:
+        shape = best_shape(class_prior, log_label, held.outputs, held.labels, held.weight)
+        if shape is not None:
+            class_prior.settled *= math.sqrt(shape.temperature)
+            class_prior.root = shape.root.to(class_prior.length)
     return class_prior.radius

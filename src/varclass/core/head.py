@@ -279,7 +279,9 @@ class VariationalHead(nn.Module):
             self.class_prior.scale_means(consistency.far(self.num_classes) / self.class_prior.distance)
 
     def settle(self, features: Tensor, y: Tensor) -> float:
-        """With separation="auto": sigma as held-out data justify, so that predictions are neither too sure nor unsure.
+        """With separation="auto": the width of the priors as held-out data justify, so that predictions are neither too sure
+        nor unsure. On axes it is a covariance that all classes share, if there are samples enough (100, and 10 a class, up
+        to 128 classes) and they are predicted better for it; otherwise one sigma.
 
         Call it in eval mode, with features of samples that are not trained on, after each epoch or at the end (from the
         first call on, training takes place with means farther apart). Fewer than 20 samples settle nothing. Returns
@@ -289,13 +291,16 @@ class VariationalHead(nn.Module):
             raise ValueError(f"settle needs separation='auto'; got separation={self.separation!r}")
         if self.training:
             raise ValueError("settle looks at predictions as they will be made: call eval() first; got a head in training mode")
-        return self.settle_from(consistency.tempered_losses(self, features, y))
+        return self.settle_from(consistency.look_at(self, features, y))
 
-    def settle_from(self, losses: Tensor) -> float:
-        """The same from sums of `tempered_losses` over batches, or over processes."""
-        if float(losses[-1]) >= consistency.FEWEST:
+    def settle_from(self, held: consistency.HeldOut) -> float:
+        """The same from what `look_at` said, of several batches joined by `HeldOut.of`."""
+        if held.count >= consistency.FEWEST:
             self.widen()
-        return self.settle_by(consistency.best_temperature(losses, self.class_prior.settled))
+        separation = self.settle_by(consistency.best_temperature(held.losses, self.class_prior.settled))
+        if isinstance(self.class_prior, AxesPrior):
+            return consistency.settle_shape(self.class_prior, self.log_label(), held)
+        return separation
 
     @property
     def separation(self) -> float | None:
@@ -304,7 +309,7 @@ class VariationalHead(nn.Module):
         return prior.radius if self.settles and isinstance(prior, GaussianPrior) else prior.separation
 
     def settle_by(self, temperature: float) -> float:
-        """The same by a held-out temperature that is known, of all processes together."""
+        """Sigma alone, by a held-out temperature that is known, of all processes together."""
         assert isinstance(self.class_prior, GaussianPrior)
         return consistency.settle(self.class_prior, temperature)
 

@@ -105,10 +105,13 @@ def fold(head: VariationalHead) -> nn.Linear:
         raise ValueError(f"as_linear needs a Gaussian prior with shared or unit covariance; got {kind}")
     if not isinstance(head.posterior, DeltaPosterior):
         raise ValueError(f"as_linear needs a delta posterior; got {type(head.posterior).__name__}")
-    if isinstance(prior, AxesPrior):  # h / a meets a e_y: the layer itself, and sigma's factor as a temperature
+    if isinstance(prior, AxesPrior):  # h / a meets a e_y: the layer itself, with sigma's factor as a temperature
         assert isinstance(head.projection, nn.Linear)
-        factor, log_label = prior.shrink**2, head.label_prior.log_probs().double()
-        return _as_layer(factor * head.projection.weight.double(), factor * head.projection.bias.double() + log_label, prior)
+        weight, bias = head.projection.weight.double(), head.projection.bias.double()
+        if prior.root.numel():
+            precision = prior.root.double() @ prior.root.double()
+            weight, bias = precision @ weight, precision @ bias - 0.5 * prior.length.double() ** 2 * (precision.diagonal() - 1)
+        return _as_layer(prior.shrink**2 * weight, prior.shrink**2 * bias + head.label_prior.log_probs().double(), prior)
     sigma = torch.exp(prior.log_sigma().double()) * prior.shrink
     mean, precision = sigma * prior.offset.double(), torch.exp(-2 * prior.log_sigma().double())  # from the origin
     center = mean.mean(0)

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from varclass.classifier import Classifier
-from varclass.core.consistency import tempered_losses
+from varclass.core.consistency import HeldOut, look_at
 
 try:
     from lightning import LightningModule
@@ -53,7 +53,7 @@ class VariationalModule(LightningModule):
         self._groups = {"lr": lr, "weight_decay": weight_decay}
         self._by_group = {"lr_multipliers": lr_multipliers, "weight_decays": weight_decays}
         self._optimizer, self._options = optimizer, options
-        self._losses: Tensor | None = None  # of the validation batches so far
+        self._seen: list[HeldOut] = []  # of the validation batches so far
 
     def forward(self, x: Any) -> Tensor:
         """log p(z, y), (B, C)."""
@@ -72,15 +72,17 @@ class VariationalModule(LightningModule):
         """NLL, accuracy and mean log p(z), over all processes; with separation="auto", what the head settles by."""
         self._score(batch, "val")
         if self.model.head.settles and not self.trainer.sanity_checking:
-            losses = tempered_losses(self.model.head, self.model.encoder(batch[0]), batch[1])
-            self._losses = losses if self._losses is None else self._losses + losses
+            self._seen.append(look_at(self.model.head, self.model.encoder(batch[0]), batch[1]))
 
     def on_validation_epoch_end(self) -> None:
-        """Settle sigma by all of the validation data, of all processes; what was logged is from before."""
-        if self._losses is not None:
-            losses = self.trainer.strategy.reduce(self._losses, reduce_op="sum")
-            self._losses = None
-            self.model.head.settle_from(losses)
+        """Settle by all of the validation data, of all processes; what was logged is from before."""
+        if self._seen:
+            parts: list[Any] = [HeldOut.of(self._seen)]
+            self._seen.clear()
+            if self.trainer.world_size > 1:
+                parts = parts * self.trainer.world_size
+                torch.distributed.all_gather_object(parts, parts[0])  # not every process has as many samples
+            self.model.head.settle_from(HeldOut.of(parts))
 
     def test_step(self, batch: tuple[Any, Tensor], batch_idx: int) -> None:
         """As in validation."""

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from varclass.classifier import find_output_layer, from_model
-from varclass.core.consistency import LOSSES, tempered_losses
+from varclass.core.consistency import HeldOut, look_at
 from varclass.core.head import VariationalHead
 from varclass.core.objectives import Objective
 from varclass.core.recall import options_of
@@ -131,12 +131,14 @@ class VariationalModel(PreTrainedModel):
         if self.training or not self.head.settles:
             got = "a model in training mode" if self.training else f"separation={self.head.separation!r}"
             raise ValueError(f"settle needs a model in eval mode whose head has separation='auto'; got {got}")
-        losses = torch.zeros(LOSSES, dtype=torch.float64, device=self.device)
+        seen = []
         for batch in batches:
             given = {name: value.to(self.device) for name, value in batch.items()}
             labels = given.pop("labels")
-            losses += tempered_losses(self.head, self.encoder(**given, return_dict=True).logits, labels)
-        return self.head.settle_from(losses)
+            seen.append(look_at(self.head, self.encoder(**given, return_dict=True).logits, labels))
+        if not seen:
+            raise ValueError("settle needs batches of held-out samples; got none")
+        return self.head.settle_from(HeldOut.of(seen))
 
     def get_input_embeddings(self) -> nn.Module:
         """The encoder's."""

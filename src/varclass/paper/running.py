@@ -23,10 +23,11 @@ from varclass.paper.schedules import make_spec
 from varclass.report.reading import Evaluated, Row, read_run
 from varclass.training.defaults import complete
 from varclass.training.launch import Launch
-from varclass.training.loop import DEFAULT_LAUNCH, NonFinite, fit
+from varclass.training.loop import DEFAULT_LAUNCH, fit
 from varclass.training.reporting import Reporter
 from varclass.training.runs import Run
 from varclass.training.spec import RunSpec, override
+from varclass.training.trainer import NonFinite
 
 HEAVY = ("shift", "adversarial", "ood")  # suites whose rows carry no curves into the results: there are too many
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from varclass.core.consistency import AUTO
 from varclass.training.spec import RunSpec, complete_head
 
 ENCODER_FOR = {"image": "lenet", "vector": "mlp", "text": "text"}
 SGD_ENCODERS = ("wrn-", "resnet-")  # residual networks, trained as their papers do
 RATES = {"sgd": (0.1, 5e-4), "adamw": (1e-3, 1e-2)}  # learning rate and weight decay
 TEXT_RATE = 5e-4  # a small Transformer, from scratch
+FOLDS = 3  # to settle sigma by where nothing is held out
 
 
 def complete(spec: RunSpec, kind: str) -> RunSpec:
@@ -26,4 +28,7 @@ def complete(spec: RunSpec, kind: str) -> RunSpec:
         raise ValueError(f"training.augment is for images; got {training.augment[0]!r} for inputs of kind {kind!r}")
     if kind == "text" and training.mixup:
         raise ValueError(f"training.mixup is for images and vectors; got {training.mixup!r} for inputs of kind {kind!r}")
-    return replace(spec, encoder=encoder, head=complete_head(spec.head), training=training).check()
+    head, data = complete_head(spec.head), spec.data
+    if data.cross_fit is None and not data.validation and head.separation == AUTO:
+        data = replace(data, cross_fit=FOLDS)
+    return replace(spec, data=data, encoder=encoder, head=head, training=training).check()

@@ -13,6 +13,9 @@ from varclass.training.validation import Score
 class Reporter:
     """Says nothing; the command line has one that does."""
 
+    def open(self, run: Run) -> None:
+        """This is the run that was asked for; what begins may be a model that only helps to settle it."""
+
     def begin(self, run: Run, plan: Plan, start: int, data: TrainingData) -> None:
         """Training starts, at this step."""
 

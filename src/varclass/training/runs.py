@@ -5,12 +5,14 @@ runs/<id>/  spec.toml           every setting
             history.jsonl       what was logged
             model.safetensors   the trained weights, once it has finished
             checkpoints/        to go on from, until it has
+            folds/              the runs of cross-fitting, until it has
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -74,6 +76,10 @@ class Run:
         return self.path / "checkpoints"
 
     @property
+    def folds(self) -> Path:
+        return self.path / "folds"
+
+    @property
     def weights(self) -> Path:
         return self.path / "model.safetensors"
 
@@ -95,11 +101,12 @@ class Run:
             partial.unlink(missing_ok=True)
             raise
         self.update(status=FINISHED, sha256=sha256(self.weights), **results)
-        self.drop_checkpoints()
+        self.tidy()
 
-    def drop_checkpoints(self) -> None:
-        """Of no use to a run that has finished."""
+    def tidy(self) -> None:
+        """Remove what is of no use to a run that has finished."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
+        shutil.rmtree(self.folds, ignore_errors=True)
 
     def load_model(self, device: str | torch.device = "cpu") -> Classifier:
         """The trained classifier in eval mode, without its training data."""
@@ -113,18 +120,26 @@ class Run:
         return model.to(device).eval()
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """No two processes train the same run at once; a lock dies with the process that holds it."""
+    def locked(self, patience: float = 0.0) -> Iterator[None]:
+        """No two processes train the same run at once; a lock dies with the process that holds it.
+
+        Who only looks (`status`) holds it for a moment, so who trains has some seconds of patience.
+        """
         try:
             import fcntl  # noqa: PLC0415
         except ImportError:  # Windows has none: there, nobody watches
             yield
             return
+        end = time.monotonic() + patience
         with (self.path / "lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise ValueError(f"{self.path} is being trained by another process") from None
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= end:
+                        raise ValueError(f"{self.path} is being trained by another process") from None
+                    time.sleep(0.05)
             yield
 
     @property

@@ -23,6 +23,7 @@ from varclass.training.optimization import OPTIMIZERS
 from varclass.training.schedule import SCHEDULES
 
 PRECISIONS = ("fp32", "bf16")
+LATER = ("cross_fit", "fold")  # settings of the data that came later: where they say nothing, a run keeps the id it had
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class DataSpec:
     per_class: int | None = None  # training samples of every class
     size: int | None = None  # height and width that your own images of several sizes are scaled to
     length: int = 64  # tokens of a text
+    cross_fit: int | None = None  # folds that settle sigma where nothing is held out; None: 3 where it can be settled
+    fold: int | None = None  # the one of them, from 0, that is held out: of the runs that cross-fitting makes
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,9 @@ class RunSpec:
     @property
     def id(self) -> str:
         """What it is, readably, and a digest of every setting."""
-        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        values = asdict(self)
+        values["data"] = {name: value for name, value in values["data"].items() if name not in LATER or value is not None}
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
         data = Path(self.data.name).stem or "data"
         named = (data, (self.encoder.name or "encoder").rpartition(":")[2], self.head.objective or "head", f"s{self.seed}")
         return "-".join("".join(c if c.isalnum() or c in "._-" else "_" for c in part) for part in (*named, digest))
@@ -214,6 +219,14 @@ def check_data(data: DataSpec) -> None:
     if data.limit is not None and data.per_class is not None:
         raise ValueError("data.limit and data.per_class exclude each other; got both")
     check_count("data.length", data.length, 1)
+    if data.cross_fit is not None and check_count("data.cross_fit", data.cross_fit, 0) == 1:
+        raise ValueError("data.cross_fit must be a number of folds from 2 on, or 0 for none; got 1")
+    if data.cross_fit and data.validation:
+        raise ValueError(
+            f"data.cross_fit is for runs that hold nothing out (data.validation=0); got data.validation={data.validation!r}"
+        )
+    if data.fold is not None and not 0 <= data.fold < (data.cross_fit or 0):
+        raise ValueError(f"data.fold must be one of data.cross_fit={data.cross_fit!r} folds, from 0; got {data.fold!r}")
 
 
 def _family(head: HeadSpec) -> type[ClassPrior]:

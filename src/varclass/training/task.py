@@ -11,7 +11,7 @@ import numpy as np
 
 from varclass.data.catalogue import CATALOGUE
 from varclass.data.loading import load
-from varclass.data.sampling import carve, subset
+from varclass.data.sampling import carve, hold_out_fold, subset
 from varclass.data.split import Split
 from varclass.training.spec import DataSpec
 
@@ -58,7 +58,9 @@ def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
         train = subset(train, data.limit, seed)
     if data.per_class is not None:
         train = subset(train, seed=seed, per_class=data.per_class)
-    if data.validation == 0:
+    if data.fold is not None and data.cross_fit:
+        train, validation = hold_out_fold(train, data.cross_fit, data.fold, seed)
+    elif data.validation == 0:
         validation = None
     elif validation is None:
         if not 0 < round(data.validation * len(train)) < len(train):

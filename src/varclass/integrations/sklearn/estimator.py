@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from varclass.classifier import Classifier
-from varclass.core.consistency import AUTO, FEWEST, tempered_losses
+from varclass.core.consistency import AUTO, FEWEST, HeldOut, look_at
 from varclass.core.head import VariationalHead
 from varclass.core.objectives import Objective
 from varclass.core.options import check_choice, check_probabilities
@@ -149,14 +149,14 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             parts, held_out = tuple(split[::2]), self._arrays(*split[1::2])
         folds = self._folds(parts[1])
         with self._seeded():
-            losses = self._held_out_losses(parts, folds, settings)
+            held = self._cross_fit(parts, folds, settings)
             self._build(*parts)
-            if losses is not None:
+            if held is not None:
                 self.model_.head.widen()
             self.history_ = train(self.model_, self._arrays(*parts), held_out, settings, self._report)
-            if losses is not None:
+            if held is not None:
                 self.model_.eval()
-                self.model_.head.settle_from(losses)
+                self.model_.head.settle_from(held)
         return self._finish()
 
     def _folds(self, codes: np.ndarray) -> int:
@@ -165,11 +165,11 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         enough = len(codes) >= FEWEST and np.bincount(codes).min() >= folds
         return folds if folds > 1 and enough and not self.early_stopping else 0
 
-    def _held_out_losses(self, parts: tuple[Any, ...], folds: int, settings: Settings) -> Tensor | None:
+    def _cross_fit(self, parts: tuple[Any, ...], folds: int, settings: Settings) -> HeldOut | None:
         """What `settle_from` takes, each sample's by a model that has not seen it; None if the head does not settle."""
         if not folds or not self._settles():
             return None
-        total: Tensor | None = None
+        seen = []
         for rows, rest in StratifiedKFold(folds, shuffle=True, random_state=0).split(parts[0], parts[1]):
             some, others = (tuple(part[chosen] for part in parts) for chosen in (rows, rest))
             self._build(*some)
@@ -179,9 +179,8 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             self.model_.eval()
             with torch.no_grad():
                 features = torch.cat([self.model_.encoder(x) for x in held_out.x.split(CHUNK)])
-            losses = tempered_losses(self.model_.head, features, held_out.y)
-            total = losses if total is None else total + losses
-        return total
+            seen.append(look_at(self.model_.head, features, held_out.y))
+        return HeldOut.of(seen)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One epoch on X, y, going on from where training is.

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from varclass.classifier import Classifier
+from varclass.core.consistency import look_at
 from varclass.training.optimization import set_rates
 from varclass.training.schedule import lr_factor
 
@@ -74,7 +75,7 @@ def train(
     for epoch in range(settings.epochs):
         row: dict[str, Any] = {"epoch": epoch + 1, **train_epoch(model, data, optimizer, settings, epoch)}
         if held_out is not None:
-            settle(model, held_out)
+            settle(model, held_out, shape=False)
             row |= validate(model, held_out)
             if row["validation_nll"] < best:
                 best, weights = row["validation_nll"], copy.deepcopy(model.state_dict())
@@ -85,6 +86,8 @@ def train(
             break
     if weights is not None:
         model.load_state_dict(weights)
+    if held_out is not None:
+        settle(model, held_out, shape=True)
     return history
 
 
@@ -116,11 +119,12 @@ def train_epoch(
 
 
 @torch.no_grad()
-def settle(model: Classifier, held_out: Arrays) -> None:
-    """Sigma by held-out data, if the head's separation is "auto"; all samples count alike."""
+def settle(model: Classifier, held_out: Arrays, shape: bool) -> None:
+    """Sigma, or all of the covariance, by held-out data, if the head's separation is "auto"; all samples count alike."""
     if model.head.settles:
         model.eval()
-        model.head.settle(torch.cat([model.encoder(x) for x in held_out.x.split(4096)]), held_out.y)
+        features = torch.cat([model.encoder(x) for x in held_out.x.split(4096)])
+        model.head.settle_from(look_at(model.head, features, held_out.y, shape=shape))
 
 
 @torch.no_grad()
