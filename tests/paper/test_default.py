@@ -2,7 +2,7 @@
 
 import pytest
 
-from varclass.paper.default import TITLES, comparison, targets
+from varclass.paper.default import COLUMNS, comparison, targets
 from varclass.paper.measured import Measured
 from varclass.paper.tables import default_section
 
@@ -45,10 +45,10 @@ def test_at_least_as_good_allows_for_the_interval_over_seeds(held):
 def test_the_best_of_a_row_is_bold_and_what_was_not_run_is_a_dash(held):
     rows = comparison(held(accuracy=0.76, nll=0.9, ece=0.1))
     assert [row[1] for row in rows] == ["accuracy %", "NLL", "ECE %"]
-    shown = dict(zip(TITLES, rows[0][2:], strict=False))
+    shown = dict(zip(COLUMNS, rows[0][2:], strict=False))
     assert shown["default"].startswith("**76.0")
     assert shown["VC"] == "-"
-    assert dict(zip(TITLES, rows[2][2:], strict=False))["CE"].startswith("**8.0")
+    assert dict(zip(COLUMNS, rows[2][2:], strict=False))["CE"].startswith("**8.0")
 
 
 def test_without_the_default_there_is_no_section(run):

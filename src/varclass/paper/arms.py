@@ -53,6 +53,7 @@ ARMS: dict[str, Arm] = {
     "authors": Arm("VC, released code", {"head.objective": "authors", "head.preset": "authors"}),
     "vmf": Arm("vMF", {"head.objective": "ce", "head.prior": "vmf"}),
     "pull": Arm("default", {"head.objective": "pull"}),  # the library's recommended head
+    "ce-settled": Arm("CE, settled", SOFTMAX | {"head.separation": "auto"}),  # softmax, by all that settles the default
     "smoothing": Arm("CE, label smoothing", SOFTMAX | {"training.label_smoothing": 0.05}),
     "ce-means": Arm("CE", {"head.objective": "ce"}),  # where z is looked at: the same posterior in the encoder's own space
     "gaussian-ce": Arm("Gaussian CE", {"head.objective": "ce", "head.covariance": "diagonal", "head.separation": 4.0}),

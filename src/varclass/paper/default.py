@@ -18,9 +18,16 @@ from varclass.report.measures import MEASURES
 from varclass.report.pooling import span
 
 DEFAULT, SOFTMAX = "pull", "ce"
-COLUMNS = (("ce", "raw"), ("ce", "temperature"), ("smoothing", "raw"), ("gm", "raw"), ("vc", "raw"), ("pull", "raw"))
-TITLES = ("CE", "CE after temperature scaling", "CE, label smoothing", "GM", "VC", "default")
-CLEAN = {"calibration": ("accuracy", "nll", "ece"), "low-data": ("accuracy", "nll", "ece")}
+COLUMNS = {
+    "CE": ("ce", "raw"),
+    "CE after temperature scaling": ("ce", "temperature"),
+    "CE, settled": ("ce-settled", "raw"),
+    "CE, label smoothing": ("smoothing", "raw"),
+    "GM": ("gm", "raw"),
+    "VC": ("vc", "raw"),
+    "default": ("pull", "raw"),
+}
+CLEAN = dict.fromkeys(("calibration", "low-data", "medmnist"), ("accuracy", "nll", "ece"))
 READ = (*CLEAN, "corruptions", "adversarial", "ood")
 HALF = ("cifar100", "mnist", "fashion_mnist")  # where the ECE is to be at most half
 GAINS = {"mnist": 0.025, "fashion_mnist": 0.02, "cifar10": 0.03}  # of accuracy from few samples
@@ -81,7 +88,7 @@ def comparison(measured: Mapping[str, Measured]) -> list[list[str]]:
         part = measured.get(name, Measured(name)).only(full=True)
         for experiment in _places(part):
             for score in scores:
-                held = [part.values(experiment, arm, score, "clean", method) for arm, method in COLUMNS]
+                held = [part.values(experiment, arm, score, "clean", method) for arm, method in COLUMNS.values()]
                 cells = [Cell("", "", score, values) for values in held]
                 shown = [ours(cell) if cell.values else "-" for cell in cells]
                 seeds = span(len(values) for values in held if values)

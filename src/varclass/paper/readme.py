@@ -46,7 +46,7 @@ def default_numbers(measured: Mapping[str, Measured]) -> list[str]:
     )
     reached = f"Of {len(found)} targets against CE it reached {len(found) - len(missed)}"
     goals = f"{reached}; `docs/results.md` lists the others with their margins."
-    names = ("where", "score", *default.TITLES, "seeds")
+    names = ("where", "score", *default.COLUMNS, "seeds")
     return [told, table(names, [[escape_but_bold(value) for value in row] for row in rows]), goals]
 
 

@@ -17,6 +17,7 @@ SOURCES = {  # by data, and size where samples are few: the experiment of `setti
 
 CHOSEN: dict[str, dict[str, str]] = {
     "mnist/500": {"gm": "gm:0.001:1", "vc": "vc:0.01:1"},
+    "ag_news/50": {"gm": "gm:0.001:1", "vc": "vc:0.01:1"},
     "cifar10/1000": {"gm": "gm:0.1:1", "vc": "vc:0.1:1"},
     "cifar10": {"gm": "gm:0.001:4:thetax0.1", "vc": "vc:0.001:4:thetax0.1"},
     "cifar100": {"gm": "gm:0.001:1", "vc": "vc:0.001:1"},

@@ -68,7 +68,7 @@ def default_section(measured: Mapping[str, Measured]) -> list[str]:
     rows, found = default.comparison(measured), default.targets(measured)
     if not rows:
         return []
-    beside = table(("where", "score", *default.TITLES, "seeds"), [[escape_but_bold(value) for value in row] for row in rows])
+    beside = table(("where", "score", *default.COLUMNS, "seeds"), [[escape_but_bold(value) for value in row] for row in rows])
     goals = table(default.HEADINGS, [[escape_but_bold(value) for value in each.row] for each in found])
     return [f"## The default beside CE\n\n{DEFAULT}\n\n{beside}\n\n{TARGETS}\n\n{goals}\n"]
 

@@ -52,7 +52,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         standardize: scale every feature to mean 0 and variance 1, inside the model.
         max_iter: epochs; at most, with early stopping.
         batch_size: samples in a step, about.
-        learning_rate_init: peak rate of AdamW.
+        learning_rate_init: peak rate of AdamW; small sets have few steps, so it is not small.
         learning_rate: its schedule: "cosine", "one-cycle", "step" or "constant". `partial_fit` is constant.
         alpha: weight decay; class priors have none.
         early_stopping: keep aside `validation_fraction` of the data, stop when the NLL there has not improved by `tol` for
@@ -93,7 +93,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         standardize: bool = True,
         max_iter: int = 100,
         batch_size: int = 64,
-        learning_rate_init: float = 1e-3,
+        learning_rate_init: float = 1e-2,
         learning_rate: str = "cosine",
         alpha: float = 1e-4,
         early_stopping: bool = False,
