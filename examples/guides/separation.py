@@ -32,13 +32,14 @@ prior, distance, rows = model.head.class_prior, model.head.separation, []
 assert distance is not None
 with torch.no_grad():
     settled = model.head.settle(model.encoder(x[held_out]), y[held_out])
+    width = prior.settled
     for r in np.geomspace(1.2, 6, 25):
-        prior.settled = distance / r  # sigma so wide that the means are r of it apart from their center
+        prior.settled = width * settled / r  # so wide that the means are r of it apart from their center
         predictions = Predictions.of(model(x[test]).numpy(), y[test].numpy())
         found = score(predictions)
         confidence = float(model.log_posterior(x[test]).exp().amax(1).mean())
         rows.append((r, found["accuracy"], confidence, anticipate(prior).accuracy, found["ece"], found["nll"]))
-    prior.settled = distance / settled
+    prior.settled = width
     found = score(Predictions.of(model(x[test]).numpy(), y[test].numpy()))
 print(f"settled on {len(held_out)} held-out samples: separation {settled:.2f}; trained at {distance:.2f}")
 print(f"on {len(test)} test samples: accuracy {found['accuracy']:.3f}, NLL {found['nll']:.3f}, ECE {found['ece']:.3f}")
