@@ -190,6 +190,23 @@ def test_batches_join_to_the_whole_and_ignored_labels_do_not_count():
     torch.testing.assert_close(head.class_prior.root, expected, rtol=1e-3, atol=1e-3)
 
 
+def test_a_settled_head_predicts_as_the_shape_that_was_found():
+    head, features, y = elongated(600, 0)
+    held = look_at(head, features, y)
+    head.settle_from(look_at(head, features, y, shape=False))
+    shape = best_shape(head.class_prior, head.log_label(), held.outputs, held.labels)
+    expected = shape.log_posterior(head.class_prior, held.outputs.double(), head.log_label().double())
+    head.eval().settle(features, y)
+    torch.testing.assert_close(head.log_posterior(features).double(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_what_sigma_is_asked_does_not_depend_on_a_root():
+    head, features, y = elongated(600, 0)
+    before = look_at(head, features, y).losses
+    head.class_prior.root = torch.eye(C) + 0.2
+    torch.testing.assert_close(look_at(head, features, y).losses, before)
+
+
 def test_settling_again_begins_anew():
     head, features, y = elongated(600, 0)
     head.settle(features, y)
