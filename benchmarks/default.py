@@ -16,6 +16,7 @@ of the training split, or on CLINC150's validation split.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 from pathlib import Path
@@ -76,11 +77,11 @@ def main() -> None:
     parser.add_argument("--tasks", default="ag_news:12,ag_news:50,ag_news:250,clinc150:10,mnist:500,fashion_mnist:500")
     parser.add_argument("--forms", default=";".join(FORMS), help="some of them, with semicolons between")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md after every task")
+    parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md after every task; other tasks there stay")
     options = parser.parse_args()
     torch.set_num_threads(1)
     source = provenance(torch.device("cpu")) | {"command": ["benchmarks/default.py"]}
-    rows: list[dict[str, Any]] = []
+    rows = kept(options.save, source["commit"], options.tasks.split(","))
     for task in options.tasks.split(","):
         for seed in range(options.seeds):
             data = read_task(task, seed, options.data)
@@ -93,6 +94,14 @@ def main() -> None:
             write_json(options.save.with_suffix(".json"), source | {"rows": rows})
             write_text(options.save.with_suffix(".md"), as_markdown(rows, source))
     print(as_markdown(rows, source))
+
+
+def kept(save: Path | None, commit: str, tasks: list[str]) -> list[dict[str, Any]]:
+    """What the file to write already has of other tasks, by the same code."""
+    if save is None or not save.with_suffix(".json").is_file():
+        return []
+    found = json.loads(save.with_suffix(".json").read_text())
+    return [row for row in found["rows"] if row["task"] not in tasks] if found["commit"] == commit else []
 
 
 def read_task(task: str, seed: int, root: Path | None) -> Task:
