@@ -84,6 +84,20 @@ def test_onnx_of_the_recommended_head_that_has_settled_and_is_calibrated(tmp_pat
         assert_same(session_of(path).run(list(OUTPUTS), {"input": x.numpy()}), model, x)
 
 
+@pytest.mark.parametrize("to", ["onnx", "torch"])
+def test_a_settled_covariance_is_exported(to, tmp_path):
+    model = make().eval()
+    model.head.class_prior.root = torch.eye(3) + 0.1 * torch.tensor([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [2.0, 0.0, -1.0]])
+    path = varclass.export(model, torch.randn(1, 5), tmp_path / "out", to=to)
+    for batch in (1, 7):
+        x = torch.randn(batch, 5)
+        if to == "onnx":
+            assert_same(session_of(path).run(list(OUTPUTS), {"input": x.numpy()}), model, x)
+        else:
+            found = torch.export.load(path).module()(x)
+            assert_same([found[name].detach().numpy() for name in OUTPUTS], model, x)
+
+
 def test_the_bottlenecks_draws_are_kept_in_the_prior_s_units():
     """Of a posterior that is all but a point, every draw is the mean, wherever the length stands."""
     model = make(objective="bottleneck").eval()

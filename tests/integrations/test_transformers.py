@@ -254,6 +254,18 @@ def test_it_settles_on_the_trainers_held_out_batches_and_keeps_that_in_a_file(tm
         convert(make("bert"), keep=False, objective="vc").eval().settle(batches)
 
 
+def test_a_settled_covariance_is_kept_in_a_file(tmp_path):
+    model = convert(make("bert")).eval()
+    classes = model.head.num_classes
+    model.head.class_prior.root = torch.eye(classes) + 0.2
+    model.save_pretrained(tmp_path)
+    read, info = VariationalModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not info["mismatched_keys"]
+    torch.testing.assert_close(read.eval().head.class_prior.root, model.head.class_prior.root)
+    inputs = example("bert")
+    torch.testing.assert_close(read(**inputs).logits, model(**inputs).logits, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("objective", ["ce", "gm"])
 def test_the_trainer_with_bf16_checkpointing_and_a_new_head(objective, tmp_path):
     model = convert(make("bert"), keep=False, objective=objective)

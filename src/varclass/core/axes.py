@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -14,6 +14,8 @@ from torch.nn import functional as F
 from varclass.core.gaussian_density import LOG_2PI, Parts
 from varclass.core.options import check_positive
 from varclass.core.priors import ALL, ClassPrior, GaussianPrior, rows
+
+NONE = torch.empty(0, 0)
 
 
 class AxesPrior(GaussianPrior):
@@ -35,7 +37,6 @@ class AxesPrior(GaussianPrior):
 
     covariances: ClassVar[tuple[str, ...]] = ("unit",)
     length: Tensor
-    root: Tensor  # B (C, C), symmetric; (0, 0) if there is none
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
         ClassPrior.__init__(self, num_classes, latent_dim, covariance, means, separation)
@@ -44,16 +45,30 @@ class AxesPrior(GaussianPrior):
         self.register_buffer("origin", torch.zeros(latent_dim))
         self.register_buffer("length", torch.tensor(check_positive("separation", separation) * self._longer))
         self._make_log_scale(1, 1)
-        self.register_buffer("root", torch.empty(0, 0), persistent=False)  # saved with the extra state: it may come and go
+        self.root = NONE
+
+    @property
+    def root(self) -> Tensor:
+        """B (C, C), symmetric; (0, 0) if there is none. Saved with the extra state: no buffer, since it may come and go."""
+        return self._root
+
+    @root.setter
+    def root(self, root: Tensor) -> None:
+        self._root = root
+        self._log_det = float(torch.linalg.slogdet(root.detach().double())[1]) if root.numel() else 0.0
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        self._root = fn(self._root)
+        return super()._apply(fn, recurse)
 
     def forget_root(self) -> None:
         """One sigma for all directions again."""
-        self.root = self.root.new_empty(0, 0)
+        self.root = NONE
 
     @contextmanager
     def without_root(self) -> Iterator[None]:
         """One sigma for all directions, while entered."""
-        held, self.root = self.root, self.root.new_empty(0, 0)
+        held, self.root = self.root, NONE
         try:
             yield
         finally:
@@ -70,7 +85,8 @@ class AxesPrior(GaussianPrior):
         if len(state) > 2:
             above = torch.zeros(self.num_classes, self.num_classes, dtype=torch.float64)
             above[tuple(torch.triu_indices(*above.shape))] = state[2:].cpu()
-            self.root = (above + above.triu(1).T).to(self.length)
+            place = "cpu" if self.length.is_meta else self.length.device  # of a model that is still being loaded
+            self.root = (above + above.triu(1).T).to(place, self.length.dtype)
 
     @property
     def _has_root(self) -> bool:
@@ -127,27 +143,28 @@ class AxesPrior(GaussianPrior):
     def sample(self, y: Tensor) -> Tensor:
         noise = torch.randn(len(y), self.latent_dim, device=self.length.device, dtype=self.length.dtype)
         if self._shaped:
-            noise = torch.linalg.solve(self.root, noise.T).T
+            noise = torch.linalg.solve(self.root.to(noise), noise.T).T
         return self._factor * noise + self.length * F.one_hot(y, self.num_classes)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
         standard = self.shrink * torch.sub(z, self.length * F.one_hot(y, self.num_classes))
-        return standard @ self.root if self._shaped else standard
+        return standard @ self.root.to(z) if self._shaped else standard
 
     def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
         if self._shaped:
-            precision = self.root @ self.root
+            root = self.root.to(z)  # where a loader put the length alone
+            precision = root @ root
             bias = (-0.5 * self.shrink**2 * self.length.square()) * (precision.diagonal() - 1)
             relative = (self.shrink**2 * self.length) * (z @ precision[:, classes]) + bias[classes]
-            z = z @ self.root
+            z = z @ root
         else:
             relative = (self.shrink**2 * self.length) * z[:, classes]
         common = -0.5 * self.shrink**2 * (torch.linalg.vecdot(z, z) + self.length.square())
         return relative if shift is None else relative + rows(shift, classes), common - self._log_volume()
 
-    def _log_volume(self) -> float | Tensor:
+    def _log_volume(self) -> float:
         volume = self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI)
-        return volume - torch.linalg.slogdet(self.root)[1] if self._shaped else volume
+        return volume - self._log_det if self._shaped else volume
 
     @property
     def _longer(self) -> float:
