@@ -1,5 +1,6 @@
 """Where nothing is held out, runs that each leave a fold out say how sure the one that is kept should be."""
 
+import json
 import signal
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from varclass.cli.app import run as command
 from varclass.core.consistency import far, near
 from varclass.data import load
 from varclass.data.sampling import hold_out_fold
+from varclass.exporting.run import _facts
 from varclass.training import loop
 from varclass.training.launch import Launch
 from varclass.training.reporting import Reporter
@@ -66,6 +69,14 @@ def test_what_came_out_is_in_the_record_and_settles_the_head(crossed):
     if not prior.root.numel():
         assert prior.settled**2 == pytest.approx(record["cross_fit"]["temperature"], rel=1e-6)
     assert run.spec.data.cross_fit == 3
+
+
+def test_the_list_of_runs_and_the_model_card_have_its_scores(crossed, capsys):
+    run, _ = crossed
+    assert command(["runs", "--runs-dir", str(run.path.parent), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["nll"] == run.record["cross_fit"]["nll"]
+    assert "cross-fitted, by models without a fold each" in dict(_facts(run.spec, run.record))
 
 
 def test_it_is_more_honest_than_a_run_that_settles_nothing(spec, tmp_path):

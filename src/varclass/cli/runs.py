@@ -64,7 +64,7 @@ def _row(run: Run) -> dict[str, Any]:
         record, spec, status = run.record, run.spec, run.status
     except (ValueError, KeyError):  # one damaged run does not hide the others
         return dict.fromkeys(COLUMNS) | {"id": run.path.name, "path": str(run.path), "status": "damaged"}
-    score = record.get("validation") or {}
+    score = record.get("validation") or record.get("cross_fit") or {}
     return {
         "id": run.path.name,
         "path": str(run.path),

@@ -87,7 +87,6 @@ def _test_samples(run: Run, data_root: str | Path | None) -> Tensor | None:
 def _facts(spec: RunSpec, record: dict[str, Any]) -> list[tuple[str, str]]:
     samples, origin = record["samples"], record.get("provenance", {})
     versions = ", ".join(f"{name} {version}" for name, version in origin.get("versions", {}).items())
-    validation = record.get("validation") or {}
     found = [
         ("data", _public(spec.data.name)),
         ("samples", f"{samples['train']} to train on, {samples['validation']} for validation"),
@@ -102,9 +101,13 @@ def _facts(spec: RunSpec, record: dict[str, Any]) -> list[tuple[str, str]]:
         ("commit", str(origin.get("commit") or "not recorded")),
         ("SHA-256 of the weights", str(record.get("sha256", "not recorded"))),
     ]
-    if validation.get("n"):
-        scores = f"accuracy {100 * validation['accuracy']:.1f}%, NLL {validation['nll']:.4f}, n = {validation['n']}"
-        found.append(("validation, in training", scores))
+    for name, title in (
+        ("validation", "validation, in training"),
+        ("cross_fit", "cross-fitted, by models without a fold each"),
+    ):
+        score = record.get(name) or {}
+        if score.get("n"):
+            found.append((title, f"accuracy {100 * score['accuracy']:.1f}%, NLL {score['nll']:.4f}, n = {score['n']}"))
     return found
 
 
