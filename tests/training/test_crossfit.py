@@ -79,6 +79,22 @@ def test_the_list_of_runs_and_the_model_card_have_its_scores(crossed, capsys):
     assert "cross-fitted, by models without a fold each" in dict(_facts(run.spec, run.record))
 
 
+def test_folds_train_as_the_run_that_is_kept_however_small_they_are(spec, tmp_path, monkeypatch):
+    """Of 45 samples a fold has 15, too few to settle anything by themselves."""
+    distances, plain = [], loop.look_over
+
+    def look(model, *rest):
+        distances.append(model.head.class_prior.distance)
+        return plain(model, *rest)
+
+    monkeypatch.setattr(loop, "look_over", look)
+    told = Told()
+    run = loop.fit(spec(data={"limit": 45, "validation": 0.0}), tmp_path, launch=CPU, reporter=told)
+    assert run.record["cross_fit"]["n"] == 45
+    assert [*distances, run.load_model().head.class_prior.distance] == pytest.approx([far(10)] * 4, rel=1e-6)
+    assert len(told.messages) == 3
+
+
 def test_it_is_more_honest_than_a_run_that_settles_nothing(spec, tmp_path):
     test = load("digits")["test"]
     x, y = torch.from_numpy(np.asarray(test.inputs)).permute(0, 3, 1, 2), torch.from_numpy(test.labels)

@@ -224,9 +224,9 @@ class Trainer:
             return validate(self.model, self.held_out, self.share, lambda t: self.accelerator.reduce(t, "sum"), low)
 
     def _settles(self) -> bool:
-        """Whether there is held-out data enough to settle the width of the class priors by."""
+        """Whether there is held-out data enough to settle the width of the class priors by; all folds together have it."""
         enough = self.held_out is not None and len(self.held_out) >= FEWEST
-        return self.model.head.settles and (enough or self.crossed is not None)
+        return self.model.head.settles and (enough or self.crossed is not None or self.spec.data.fold is not None)
 
     def _settle(self) -> None:
         """What is left to settle at the end: all of it by the folds, or the covariance by held-out data, and the score anew."""
