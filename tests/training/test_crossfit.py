@@ -163,6 +163,12 @@ def test_what_makes_no_sense_is_refused_in_one_line(data, message, spec, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
+def test_folds_with_nothing_to_settle_are_refused_when_asked_for(spec, tmp_path):
+    with pytest.raises(ValueError, match=r"data\.cross_fit settles head\.separation='auto'.* with objective 'ce'"):
+        loop.fit(spec(data={"cross_fit": 3, "validation": 0.0}, head={"objective": "ce"}), tmp_path, launch=CPU)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_run_without_folds_keeps_the_id_it_had():
     """Settings that came later are no part of it where they say nothing."""
     plain = from_mapping({"seed": 1})

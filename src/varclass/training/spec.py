@@ -118,6 +118,11 @@ class RunSpec:
         _check_training(self.training)
         if self.training.patience and not self.data.validation:
             raise ValueError(f"training.patience needs validation data; got data.validation={self.data.validation!r}")
+        if self.data.cross_fit and self.head.separation != AUTO:
+            raise ValueError(
+                f"data.cross_fit settles head.separation={AUTO!r}, as the default has it; got {self.head.separation!r} "
+                f"with objective {self.head.objective!r}"
+            )
         return self
 
 
