@@ -1,5 +1,6 @@
 """The residual networks compute what their papers say: checked against the formulas on the networks' own weights."""
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -47,6 +48,18 @@ def test_resnet_maps_shrink_only_by_the_strides_of_three_stages():
     encoder = ResNet(18)
     assert encoder.stem(torch.rand(2, 3, 32, 32)).shape == (2, 64, 32, 32)
     assert encoder.blocks(encoder.stem(torch.rand(2, 3, 32, 32))).shape == (2, 512, 4, 4)
+
+
+@pytest.mark.parametrize(("halvings", "pixels"), [(0, 64), (1, 32), (2, 16)])
+def test_resnet_stem_halves_as_often_as_asked(halvings, pixels):
+    encoder = ResNet(18, halvings=halvings)
+    assert encoder.stem(torch.rand(2, 3, 64, 64)).shape == (2, 64, pixels, pixels)
+    assert encoder(torch.rand(2, 3, 64, 64)).shape == (2, 512)
+
+
+def test_resnet_refuses_other_halvings():
+    with pytest.raises(ValueError, match=r"^resnet halvings must be one of 0, 1, 2; got 3$"):
+        ResNet(18, halvings=3)
 
 
 def test_resnet_bottleneck_strides_in_its_3x3_convolution():

@@ -40,6 +40,7 @@ def reproduce(
     merge: Annotated[list[Path] | None, typer.Option("--merge", help="Take in results of NAME from another file, and train nothing.")] = None,
     data_root: Annotated[Path | None, typer.Option("--data-root", help="Where data sets lie.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1; a GPU if there is one.")] = None,
+    deterministic: Annotated[bool, typer.Option("--deterministic/--no-deterministic", help="The same numbers again, or a GPU's fastest kernels.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print findings as JSON.")] = False,
 ) -> int:  # fmt: skip
     """Run a table or figure of the paper: a page and a results file with the paper's number, ours, and whether the claim holds.
@@ -66,9 +67,8 @@ def reproduce(
             from varclass.paper.running import Request  # noqa: PLC0415
 
             request = Request(full, seeds, epochs, read_names(objectives), read_names(only), read_names(encoders))
-            held = _run(
-                recipes, request, results_dir, runs_dir, None if data_root is None else str(data_root), device, drop_models
-            )
+            root = None if data_root is None else str(data_root)
+            held = _run(recipes, request, results_dir, runs_dir, root, device, deterministic, drop_models)
     except Interrupted as interrupted:
         typer.echo("stopped and saved: the same command goes on where it was", err=True)
         return interrupted.exit_code
@@ -77,7 +77,7 @@ def reproduce(
 
 
 def _run(
-    recipes: list[Recipe], request: Any, results: Path, runs: Path, data_root: str | None, device: str | None, drop_models: bool
+    recipes: list[Recipe], request: Any, results: Path, runs: Path, data_root: str | None, device: str | None, deterministic: bool, drop_models: bool
 ) -> dict[str, Measured]:
     import torch  # noqa: PLC0415
 
@@ -91,7 +91,7 @@ def _run(
     for arm in request.arms:
         check_choice("objective", arm, ARMS if ":" in arm else COMPARED)
     where = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    place = running.Place(results, runs, data_root, Launch(where), where, keep_runs=not drop_models)
+    place = running.Place(results, runs, data_root, Launch(where, deterministic=deterministic), where, keep_runs=not drop_models)
 
     def began(position: int, total: int, job: Job) -> None:
         typer.echo(f"[{position + 1}/{total}] {job.experiment.key}, {job.arm}, seed {job.spec.seed}", err=True)

@@ -1,4 +1,4 @@
-"""Residual networks (He et al., 2016) in their form for small images: a 3x3 stem and no max-pool."""
+"""Residual networks (He et al., 2016) in their form for small images: a 3x3 stem, and no max-pool unless it is asked for."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from varclass.encoders.convolution import conv, start_convolutions
 
 # depth: blocks in each of the four stages, and whether they are bottlenecks
 DEPTHS = {18: ((2, 2, 2, 2), False), 34: ((3, 4, 6, 3), False), 50: ((3, 4, 6, 3), True), 101: ((3, 4, 23, 3), True)}
+HALVINGS = (0, 1, 2)
 
 
 class ResidualBlock(nn.Module):
@@ -42,7 +43,7 @@ class ResidualBlock(nn.Module):
 
 @ENCODERS.register("resnet")
 class ResNet(Encoder):
-    """Residual network for small images: 3x3 stem, no max-pool; depth 18, 34, 50 or 101.
+    """Residual network for small images: 3x3 stem, no max-pool unless `halvings` is 2; depth 18, 34, 50 or 101.
 
     F = 512, or 2048 from depth 50 on. Dropout acts in the blocks of the last stage, between the convolutions, as in a
     wide residual network.
@@ -51,6 +52,8 @@ class ResNet(Encoder):
         depth: 18, 34, 50 or 101.
         channels: of the images.
         dropout: probability.
+        halvings: how often the stem halves the images: 0 for 32 pixels, 1 for 64, 2 for 128. Each makes a step four times
+            as fast and the last feature map half as wide.
 
     >>> ResNet(depth=18).out_features
     512
@@ -58,13 +61,17 @@ class ResNet(Encoder):
 
     pattern, kinds = "resnet-<depth>", ("image",)
 
-    def __init__(self, depth: int = 18, channels: int = 3, dropout: float = 0.0) -> None:
+    def __init__(self, depth: int = 18, channels: int = 3, dropout: float = 0.0, halvings: int = 0) -> None:
         super().__init__()
         if depth not in DEPTHS:
             raise ValueError(f"resnet depth must be one of {', '.join(map(str, DEPTHS))}; got {depth!r}")
         counts, bottleneck = DEPTHS[depth]
         check_dropout(dropout)
-        self.stem = nn.Sequential(conv(check_count("channels", channels, 1), 64, 3), nn.BatchNorm2d(64), nn.ReLU(inplace=True))
+        if halvings not in HALVINGS:
+            raise ValueError(f"resnet halvings must be one of {', '.join(map(str, HALVINGS))}; got {halvings!r}")
+        first = conv(check_count("channels", channels, 1), 64, 3, stride=2 if halvings else 1)
+        pool = [nn.MaxPool2d(3, 2, padding=1)] if halvings == 2 else []
+        self.stem = nn.Sequential(first, nn.BatchNorm2d(64), nn.ReLU(inplace=True), *pool)
         blocks, inputs = [], 64
         for stage, count in enumerate(counts):
             width = 64 * 2**stage

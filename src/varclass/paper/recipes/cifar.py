@@ -10,6 +10,7 @@ from varclass.paper.recipe import Experiment
 ARMS = ("ce", "gm", "vc", "authors")
 BESIDE = (
     "pull",
+    "ce-settled",
     "smoothing",
     "gaussian-ce",
     "vmf",
@@ -31,7 +32,7 @@ def options_of(data: str) -> dict[str, Any]:
 
 def wide(data: str, suites: tuple[str, ...]) -> Experiment:
     """The models of a full form, with WRN-28-10."""
-    return Experiment(data, "wrn-28-10", ARMS, 5, suites, options_of(data))
+    return Experiment(data, "wrn-28-10", (*ARMS, *BESIDE), 5, suites, options_of(data))
 
 
 def narrow(data: str, suites: tuple[str, ...]) -> Experiment:
