@@ -77,7 +77,14 @@ def reproduce(
 
 
 def _run(
-    recipes: list[Recipe], request: Any, results: Path, runs: Path, data_root: str | None, device: str | None, deterministic: bool, drop_models: bool
+    recipes: list[Recipe],
+    request: Any,
+    results: Path,
+    runs: Path,
+    data_root: str | None,
+    device: str | None,
+    deterministic: bool,
+    drop_models: bool,
 ) -> dict[str, Measured]:
     import torch  # noqa: PLC0415
 
@@ -91,7 +98,9 @@ def _run(
     for arm in request.arms:
         check_choice("objective", arm, ARMS if ":" in arm else COMPARED)
     where = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    place = running.Place(results, runs, data_root, Launch(where, deterministic=deterministic), where, keep_runs=not drop_models)
+    place = running.Place(
+        results, runs, data_root, Launch(where, deterministic=deterministic), where, keep_runs=not drop_models
+    )
 
     def began(position: int, total: int, job: Job) -> None:
         typer.echo(f"[{position + 1}/{total}] {job.experiment.key}, {job.arm}, seed {job.spec.seed}", err=True)

@@ -80,8 +80,7 @@ RECIPE = Recipe(
     ),
     full=(
         Experiment("mnist", "lenet", ARMS, 5, SUITES, MNIST | {"samples": 2000}),
-        wide("cifar10", SUITES),
-        *(narrow(data, SUITES) for data in ("cifar10", "cifar100")),
+        *(form(data, SUITES) for form in (wide, narrow) for data in ("cifar10", "cifar100")),
     ),
     cells=cells,
     findings=findings,
