@@ -42,6 +42,15 @@ def test_at_least_as_good_allows_for_the_interval_over_seeds(held):
     assert verdicts(held(accuracy=0.75))["accuracy at least as good"] == "reached"  # behind by less than seeds differ
 
 
+def test_one_seed_can_be_behind_and_decides_nothing(held):
+    every = held(accuracy=0.70, nll=0.9, ece=0.05)["calibration"]
+    one = {"calibration": Measured("calibration", tuple(each for each in every if each.seed == 0))}
+    found = verdicts(one)
+    assert found["accuracy at least as good"] == "behind by 5.00 points: one seed has no interval"
+    assert found["NLL at least as good"] == "reached"
+    assert found["ECE at most half"] == "**missed by 1.00 points**"  # by the mean, as always
+
+
 def test_the_best_of_a_row_is_bold_and_what_was_not_run_is_a_dash(held):
     rows = comparison(held(accuracy=0.76, nll=0.9, ece=0.1))
     assert [row[1] for row in rows] == ["accuracy %", "NLL", "ECE %"]

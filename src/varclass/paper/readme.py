@@ -45,7 +45,7 @@ def default_numbers(measured: Mapping[str, Measured]) -> list[str]:
         "the 95% t-interval over seeds, the best mean in bold:"
     )
     reached = f"Of {len(found)} targets against CE it reached {len(found) - len(missed)}"
-    goals = f"{reached}; `docs/results.md` lists the others with their margins. {default.EARLIER}"
+    goals = f"{reached}; `docs/results.md` lists the others with their margins."
     names = ("where", "score", *default.COLUMNS, "seeds")
     return [told, table(names, [[escape_but_bold(value) for value in row] for row in rows]), goals]
 
