@@ -11,6 +11,7 @@ of the training split, or on CLINC150's validation split.
 |---|---|
 | ag_news:N, clinc150:N | N samples a class: a tanh layer and the head on MiniLM's frozen features, AdamW 1e-3, 20 epochs |
 | mnist:N, fashion_mnist:N | N samples: LeNet and the head, AdamW 1e-3, 60 epochs, 20 if N is above 1000 |
+| cifar10:N | the same with WRN-10-1, which is too small to fit them |
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "0.3/D": ("beta 0.3/D", {"beta": "0.3/D"}),
     "3/D": ("beta 3/D", {"beta": "3/D"}),
     "10/D": ("beta 10/D", {"beta": "10/D"}),
+    "30/D": ("beta 30/D", {"beta": "30/D"}),
     "near": ("means near (90% anticipated), sigma alone settled", {}),
     "unsettled": ("means near, nothing settled", {}),
     "far": ("means far, nothing settled", {}),
@@ -62,11 +64,12 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "smoothing, all": ("softmax, label smoothing, nothing held out", SOFTMAX),
     "default, all": ("the default, nothing held out", {}),
 }
-WHOLE = {"softmax, covariance", "default", "0.1/D", "0.3/D", "3/D", "10/D"}  # the covariance is settled
+WHOLE = {"softmax, covariance", "default", "0.1/D", "0.3/D", "3/D", "10/D", "30/D"}  # the covariance is settled
 SETTLED = WHOLE | {"softmax, temperature", "sigma", "near", "simplex", "bottleneck", "vc"}
 COLUMNS = {"accuracy": (100.0, 1), "nll": (1.0, 3), "ece": (100.0, 1)}
 JUDGED = 3000
 FEW = 1000  # images
+ENCODERS = {"cifar10": "wrn-10-1"}  # of images: LeNet's unless named here
 Task = tuple[Tensor, Tensor, Tensor, Tensor, int]  # inputs and labels to train on and to judge on, classes
 
 
@@ -81,12 +84,13 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     source = provenance(torch.device("cpu")) | {"command": ["benchmarks/default.py"]}
-    rows = kept(options.save, source["commit"], options.tasks.split(","))
+    rows = kept(options.save, options.tasks.split(","))
     for task in options.tasks.split(","):
         for seed in range(options.seeds):
             data = read_task(task, seed, options.data)
             for form in options.forms.split(";"):
-                rows.append({"task": task, "form": form, "seed": seed} | run(form, data, seed))
+                found = run(form, data, seed, ENCODERS.get(task.partition(":")[0], "lenet"))
+                rows.append({"task": task, "form": form, "seed": seed, "commit": source["commit"]} | found)
                 print(
                     {key: round(value, 4) if isinstance(value, float) else value for key, value in rows[-1].items()}, flush=True
                 )
@@ -96,12 +100,12 @@ def main() -> None:
     print(as_markdown(rows, source))
 
 
-def kept(save: Path | None, commit: str, tasks: list[str]) -> list[dict[str, Any]]:
-    """What the file to write already has of other tasks, by the same code."""
+def kept(save: Path | None, tasks: list[str]) -> list[dict[str, Any]]:
+    """What the file to write already has of other tasks."""
     if save is None or not save.with_suffix(".json").is_file():
         return []
     found = json.loads(save.with_suffix(".json").read_text())
-    return [row for row in found["rows"] if row["task"] not in tasks] if found["commit"] == commit else []
+    return [{"commit": found["commit"]} | row for row in found["rows"] if row["task"] not in tasks]
 
 
 def read_task(task: str, seed: int, root: Path | None) -> Task:
@@ -120,19 +124,19 @@ def read_task(task: str, seed: int, root: Path | None) -> Task:
 
 
 def as_images(split: Split) -> Tensor:
-    """Gray images (N, 1, H, W), scaled to about mean 0 and variance 1."""
+    """Images (N, channels, H, W), scaled to about mean 0 and variance 1."""
     x = torch.from_numpy(np.asarray(split.inputs)).permute(0, 3, 1, 2).float() / 255
-    return (x - 0.2) / 0.3
+    return (x - 0.2) / 0.3 if x.shape[1] == 1 else (x - 0.5) / 0.25
 
 
-def run(form: str, data: Task, seed: int) -> dict[str, Any]:
+def run(form: str, data: Task, seed: int, encoder: str) -> dict[str, Any]:
     """One form trained on a task: accuracy, NLL and ECE on the samples to judge on."""
     x, y, judged_x, judged_y, classes = data
     torch.manual_seed(seed)
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(y)))
     held_out = order[: 0 if form.endswith("all") else int(0.15 * len(y))]
     rows = order[len(held_out) :]
-    model, text = make_model(form, x, classes, len(held_out)), x.dim() == 2
+    model, text = make_model(form, x, classes, len(held_out), encoder), x.dim() == 2
     epochs, size = (20, 32) if text else (60, 64) if len(y) <= FEW else (20, 128)
     optimizer = torch.optim.AdamW(model.parameter_groups(1e-3, 0.0 if text else 1e-2))
     steps = epochs * math.ceil(len(rows) / size)
@@ -154,13 +158,13 @@ def run(form: str, data: Task, seed: int) -> dict[str, Any]:
     return {"n": len(judged_y), "separation": model.head.separation, **{name: found[name] for name in COLUMNS}}
 
 
-def make_model(form: str, x: Tensor, classes: int, held_out: int) -> Classifier:
-    """An encoder for these inputs and the form's head."""
+def make_model(form: str, x: Tensor, classes: int, held_out: int, named: str) -> Classifier:
+    """An encoder for these inputs, the named one for images, and the form's head."""
     if x.dim() == 2:
         encoder: nn.Module = nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh())
         features = x.shape[1]
     else:
-        encoder = build_encoder("lenet", kind="image", shape=tuple(x.shape[1:]), dropout=0.0, options={})
+        encoder = build_encoder(named, kind="image", shape=tuple(x.shape[1:]), dropout=0.0, options={})
         features = encoder.out_features
     options = dict(FORMS[form][1])
     if form == "simplex":
@@ -190,12 +194,13 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
     """One table a task: mean and standard error over seeds."""
     versions = ", ".join(f"{name} {value}" for name, value in source["versions"].items())
     lines = [
-        f"`python benchmarks/default.py` on {source['device']['name']}, 1 thread, {versions}, commit {source['commit']}. "
+        f"`python benchmarks/default.py` on {source['device']['name']}, 1 thread, {versions}. "
         "Judged on validation data; mean +- standard error over seeds. Its docstring says what each task is."
     ]
     for task in dict.fromkeys(row["task"] for row in rows):
         held = [row for row in rows if row["task"] == task]
-        lines += ["", f"{task}, n = {held[0]['n']}, {len({row['seed'] for row in held})} seeds:", ""]
+        by = ", ".join(dict.fromkeys(row["commit"] for row in held))
+        lines += ["", f"{task}, n = {held[0]['n']}, {len({row['seed'] for row in held})} seeds, commit {by}:", ""]
         lines += ["| | accuracy % | NLL | ECE % |", "|---|---|---|---|"]
         for form in dict.fromkeys(row["form"] for row in held):
             own = [row for row in held if row["form"] == form]
