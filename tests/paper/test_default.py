@@ -1,12 +1,17 @@
 """The default beside CE: its table, and targets that are reached, or missed with their margin."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from varclass.paper.default import COLUMNS, comparison, targets
-from varclass.paper.measured import Measured
+from varclass.evaluation.scorebook import Row
+from varclass.paper.default import COLUMNS, VIEWS, comparison, targets
+from varclass.paper.measured import Measured, read_measured
 from varclass.paper.tables import default_section
 
 PLACE = "cifar100/resnet-18"
+RESULTS = Path(__file__).parents[2] / "results" / "paper"
 
 
 @pytest.fixture
@@ -64,3 +69,25 @@ def test_without_the_default_there_is_no_section(run):
     only = {"calibration": Measured("calibration", (run(PLACE, "ce", 0, full=True),))}
     assert targets(only) == comparison(only) == default_section(only) == []
     assert targets({}) == comparison({}) == []
+
+
+def test_what_is_compared_under_shift_are_its_own_rows(run):
+    def made(arm, **scores):
+        return replace(
+            run(PLACE, arm, 0, full=True),
+            rows=(row("shift", {"type": "fog"}, **scores), row("shift", {"type": "snow"}, **scores)),
+        )
+
+    def row(suite, condition, **scores):
+        return Row(suite, "raw", condition, 100, scores)
+
+    held = Measured("corruptions", (made("ce", accuracy=0.5, nll=2.0, ece=0.2), made("pull", accuracy=0.4, nll=1.5, ece=0.1)))
+    rows = comparison({"corruptions": held})
+    assert [each[:2] for each in rows] == [["CIFAR-100, resnet-18, corrupted", name] for name in ("accuracy %", "NLL", "ECE %")]
+    assert dict(zip(COLUMNS, rows[1][2:], strict=False))["default"] == "**1.500**"
+
+
+def test_the_attack_that_is_shown_is_one_that_results_keep():
+    measured = read_measured(RESULTS / "adversarial.json", "adversarial")
+    view = next(view for view in VIEWS if view.recipe == "adversarial")
+    assert measured.values("cifar10/resnet-18", "ce", "accuracy", view.suite, "raw", **view.match)

@@ -7,11 +7,12 @@ temperature scaling is fitted on the same held-out samples that settle the defau
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from varclass.metrics.intervals import Interval, over_seeds, paired_difference
 from varclass.paper.findings import Cell, Values
-from varclass.paper.measured import Measured
+from varclass.paper.measured import DIGITS, Measured
 from varclass.paper.reading import label_of, place_of
 from varclass.paper.wording import ours
 from varclass.report.measures import MEASURES
@@ -27,8 +28,32 @@ COLUMNS = {
     "VC": ("vc", "raw"),
     "default": ("pull", "raw"),
 }
-CLEAN = dict.fromkeys(("calibration", "low-data", "medmnist", "natural-shift"), ("accuracy", "nll", "ece"))
+SCORES = ("accuracy", "nll", "ece")
+CLEAN = ("calibration", "low-data", "medmnist", "natural-shift")
 READ = (*CLEAN, "corruptions", "adversarial", "ood")
+
+
+@dataclass(frozen=True)
+class View:
+    """Where the models are compared: a suite of a recipe, the conditions whose rows are averaged, and what is said of it."""
+
+    recipe: str
+    suite: str = "clean"
+    said: str = ""
+    match: Mapping[str, Any] = field(default_factory=dict)
+
+
+VIEWS = (
+    *(View(name) for name in CLEAN),
+    View("natural-shift", "natural", ", tested on MultiNLI", {"split": "mnli"}),
+    View("corruptions", "shift", ", corrupted"),
+    View(
+        "adversarial",
+        "adversarial",
+        ", FGSM 2/255",
+        {"attack": "fgsm", "epsilon": float(f"{2 / 255:.{DIGITS}g}"), "loss": "posterior"},
+    ),
+)
 HALF = ("cifar100", "mnist", "fashion_mnist")  # where the ECE is to be at most half
 GAINS = {"mnist": 0.025, "fashion_mnist": 0.02, "cifar10": 0.03}  # of accuracy from few samples
 UNDER_CORRUPTION = 0.7
@@ -86,15 +111,18 @@ def targets(measured: Mapping[str, Measured]) -> list[Target]:
 def comparison(measured: Mapping[str, Measured]) -> list[list[str]]:
     """Rows of place and score: each model of COLUMNS, and the number of seeds."""
     rows = []
-    for name, scores in CLEAN.items():
-        part = measured.get(name, Measured(name)).only(full=True)
+    for view in VIEWS:
+        part = measured.get(view.recipe, Measured(view.recipe)).only(full=True)
         for experiment in _places(part):
-            for score in scores:
-                held = [part.values(experiment, arm, score, "clean", method) for arm, method in COLUMNS.values()]
+            for score in SCORES:
+                held = [part.values(experiment, arm, score, view.suite, way, **view.match) for arm, way in COLUMNS.values()]
+                if not any(held):
+                    continue
                 cells = [Cell("", "", score, values) for values in held]
                 shown = [ours(cell) if cell.values else "-" for cell in cells]
                 seeds = span(len(values) for values in held if values)
-                rows.append([place_of(part, experiment), MEASURES[score].heading, *_best(shown, held, score), seeds])
+                where = f"{place_of(part, experiment)}{view.said}"
+                rows.append([where, MEASURES[score].heading, *_best(shown, held, score), seeds])
     return rows
 
 
@@ -117,7 +145,7 @@ def _clean(measured: Mapping[str, Measured]) -> Iterator[Target]:
             def both(score: str, part: Measured = part, experiment: str = experiment) -> tuple[Values, Values]:
                 return part.values(experiment, DEFAULT, score), part.values(experiment, SOFTMAX, score)
 
-            for score in ("accuracy", "nll", "ece"):
+            for score in SCORES:
                 measure = MEASURES[score].name
                 yield Target(f"{measure} at least as good", where, score, *both(score), strict=False)
             if data in HALF:
