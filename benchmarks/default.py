@@ -200,15 +200,15 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
     for task in dict.fromkeys(row["task"] for row in rows):
         held = [row for row in rows if row["task"] == task]
         by = ", ".join(dict.fromkeys(row["commit"] for row in held))
-        lines += ["", f"{task}, n = {held[0]['n']}, {len({row['seed'] for row in held})} seeds, commit {by}:", ""]
+        lines += ["", f"{task}, n = {held[0]['n']}, seeds {len({row['seed'] for row in held})}, commit {by}:", ""]
         lines += ["| | accuracy % | NLL | ECE % |", "|---|---|---|---|"]
         for form in dict.fromkeys(row["form"] for row in held):
             own = [row for row in held if row["form"] == form]
             cells = []
             for name, (unit, digits) in COLUMNS.items():
                 values = [unit * row[name] for row in own]
-                error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-                cells.append(f"{over_seeds(values).mean:.{digits}f} +- {error:.{digits}f}")
+                spread = f" +- {np.std(values, ddof=1) / math.sqrt(len(values)):.{digits}f}" if len(values) > 1 else ""
+                cells.append(f"{over_seeds(values).mean:.{digits}f}{spread}")
             lines.append(f"| {FORMS[form][0]} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

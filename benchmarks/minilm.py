@@ -293,6 +293,8 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
         f"`python benchmarks/minilm.py`, `--layers 6` where fine-tuned. Learning rate {LR:g}, MiniLM's {ENCODER_LR:g}, for all "
         f"forms; {LENGTH} tokens at most. Judged on test data. Mean +- 95% t-interval over seeds; in brackets the paired "
         "difference to softmax. The docstring says what each form is.",
+        "",
+        *summary(rows),
     ]
     for setting, mode in dict.fromkeys((row["setting"], row["mode"]) for row in rows):
         held = sorted((row for row in rows if (row["setting"], row["mode"]) == (setting, mode)), key=lambda row: row["seed"])
@@ -309,6 +311,22 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
         for device, versions, made_by in dict.fromkeys((row["device"], row["versions"], row["commit"]) for row in held):
             lines += ["", f"On {device}; {versions}; commit {made_by}."]
     return "\n".join(lines) + "\n"
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """All settings in one table: means of accuracy, NLL and ECE of each form."""
+    lines = [f"| | {' | '.join(FORMS)} | seeds |", "|---" * (len(FORMS) + 2) + "|"]
+    for setting, mode in dict.fromkeys((row["setting"], row["mode"]) for row in rows):
+        cells, seeds = [], set()
+        for form in FORMS:
+            own = [row for row in rows if (row["setting"], row["mode"], row["form"]) == (setting, mode, form)]
+            accuracy, nll, ece = (
+                float(np.mean([row[key] for row in own])) if own else 0.0 for key in ("accuracy", "nll", "ece")
+            )
+            cells.append(f"{100 * accuracy:.1f} / {nll:.3f} / {100 * ece:.1f}" if own else "-")
+            seeds |= {len(own)} if own else set()
+        lines.append(f"| {setting}, {mode} | {' | '.join(cells)} | {' to '.join(map(str, sorted(seeds)))} |")
+    return lines
 
 
 def cell(key: str, own: list[dict[str, Any]], beside: list[dict[str, Any]]) -> str:

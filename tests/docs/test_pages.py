@@ -98,6 +98,12 @@ def test_the_readme_names_files_that_exist():
     assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
 
 
+def test_the_comparisons_have_the_summary_of_minilm_that_was_measured():
+    measured = (ROOT / "results" / "minilm.md").read_text().split("\n\n")[1].strip()
+    assert measured.startswith("| | softmax |")
+    assert measured in (DOCS / "comparisons.md").read_text()
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith(("objectives/", "priors/"))])
 def test_the_examples_of_a_page_run(page, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.S)
