@@ -12,6 +12,7 @@ from varclass.paper.arms import ARMS, COMPARED, settings_of
 from varclass.paper.measured import Measured, read_measured
 from varclass.paper.recipe import Experiment, Recipe
 from varclass.paper.running import Place, Request, plan, reproduce, spec_of
+from varclass.paper.schedules import schedule
 from varclass.paper.wording import made_with
 
 SMALL = {"data.limit": 200, "training.epochs": 1, "encoder.options": {"hidden": [16], "features": 8}}
@@ -180,7 +181,8 @@ def test_what_is_left_out_is_said_once_and_what_cannot_be_measured_is_not_traine
 @pytest.mark.parametrize("arm", COMPARED)
 def test_every_arm_makes_a_spec_that_training_takes(arm):
     spec = spec_of(Experiment("cifar10", "wrn-28-10"), arm, 3)
-    assert (spec.seed, spec.data.name, spec.training.epochs, spec.training.precision) == (3, "cifar10", 30, "bf16")
+    scheduled = schedule("cifar10", "wrn-28-10", few=False)["training.epochs"]
+    assert (spec.seed, spec.data.name, spec.training.epochs, spec.training.precision) == (3, "cifar10", scheduled, "bf16")
     plain = spec_of(Experiment("cifar10", "wrn-28-10"), "ce", 3)
     own = {"lr_multipliers": {}, "label_smoothing": 0.0}  # what an arm may have for itself
     assert replace(spec.training, **own) == replace(plain.training, **own)  # one schedule for all
