@@ -136,26 +136,32 @@ def run(form: str, data: Task, seed: int, encoder: str) -> dict[str, Any]:
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(y)))
     held_out = order[: 0 if form.endswith("all") else int(0.15 * len(y))]
     rows = order[len(held_out) :]
-    model, text = make_model(form, x, classes, len(held_out), encoder), x.dim() == 2
-    epochs, size = (20, 32) if text else (60, 64) if len(y) <= FEW else (20, 128)
-    optimizer = torch.optim.AdamW(model.parameter_groups(1e-3, 0.0 if text else 1e-2))
-    steps = epochs * math.ceil(len(rows) / size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / steps)))
-    for _ in range(epochs):
-        model.train()
-        for batch in rows[torch.randperm(len(rows))].split(size):
-            labels = smooth(y[batch], classes, 0.05) if form.startswith("smoothing") else y[batch]
-            optimizer.zero_grad()
-            model(x[batch], labels).backward()
-            optimizer.step()
-            schedule.step()
-    model.eval()
+    model = make_model(form, x, classes, len(held_out), encoder)
+    train(model, x[rows], y[rows], few=len(y) <= FEW, smoothing=0.05 if form.startswith("smoothing") else 0.0)
     with torch.no_grad():
         if form in SETTLED:
             settle(model, x[held_out], y[held_out], form in WHOLE)
         log_joint = torch.cat([model(part) for part in judged_x.split(500)])
     found = score(Predictions.of(log_joint.numpy(), judged_y.numpy()))
     return {"n": len(judged_y), "separation": model.head.separation, **{name: found[name] for name in COLUMNS}}
+
+
+def train(model: Classifier, x: Tensor, y: Tensor, *, few: bool = True, smoothing: float = 0.0) -> None:
+    """AdamW on a cosine, for as long as such a task takes; features are (N, D), images (N, channels, H, W)."""
+    text = x.dim() == 2
+    epochs, size = (20, 32) if text else (60, 64) if few else (20, 128)
+    optimizer = torch.optim.AdamW(model.parameter_groups(1e-3, 0.0 if text else 1e-2))
+    steps = epochs * math.ceil(len(y) / size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / steps)))
+    model.train()
+    for _ in range(epochs):
+        for batch in torch.randperm(len(y)).split(size):
+            labels = smooth(y[batch], model.head.num_classes, smoothing) if smoothing else y[batch]
+            optimizer.zero_grad()
+            model(x[batch], labels).backward()
+            optimizer.step()
+            schedule.step()
+    model.eval()
 
 
 def make_model(form: str, x: Tensor, classes: int, held_out: int, named: str) -> Classifier:

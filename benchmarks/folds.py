@@ -12,7 +12,6 @@ samples themselves ask for: what no rule can know.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from default import COLUMNS, SOFTMAX, read_task
+from default import COLUMNS, SOFTMAX, read_task, train
 from varclass import Classifier, VariationalHead
 from varclass.core.consistency import HeldOut, look_at
+from varclass.data import Split
+from varclass.data.sampling import hold_out_fold
 from varclass.metrics import Predictions, over_seeds, score
 from varclass.training.files import write_json, write_text
 from varclass.training.provenance import provenance
@@ -46,8 +47,9 @@ def main() -> None:
     for task in options.tasks.split(","):
         for seed in range(options.seeds):
             x, y, judged_x, judged_y, classes = read_task(task, seed, options.data)
+            samples = Split("vector", x.numpy(), y.numpy(), tuple(map(str, range(classes))))
             for form in FORMS:
-                for settled, model in settle(form, x, y, (judged_x, judged_y), classes, seed):
+                for settled, model in settle(form, samples, (judged_x, judged_y), seed):
                     with torch.no_grad():
                         found = score(Predictions.of(model(judged_x).numpy(), judged_y.numpy()))
                     scores = {name: found[name] for name in COLUMNS}
@@ -61,19 +63,15 @@ def main() -> None:
         write_text(options.save.with_suffix(".md"), text)
 
 
-def settle(
-    form: str, x: Tensor, y: Tensor, judged: tuple[Tensor, Tensor], classes: int, seed: int
-) -> Iterator[tuple[str, Classifier]]:
+def settle(form: str, samples: Split, judged: tuple[Tensor, Tensor], seed: int) -> Iterator[tuple[str, Classifier]]:
     """The model that is kept, settled in each way in turn."""
-    kept = train(form, x, y, classes, seed)
+    kept = fit(form, samples, seed)
     unsettled = {name: value.clone() for name, value in kept.state_dict().items()}
     for count in FOLDS:
-        parts = []
-        for held_out in folds(y, count, seed):
-            model = train(form, x[~held_out], y[~held_out], classes, seed)
-            parts.append(look(model, x[held_out], y[held_out]))
+        parts = [hold_out_fold(samples, count, fold, seed) for fold in range(count)]
+        seen = [look(fit(form, others, seed), *tensors(left_out)) for others, left_out in parts]
         kept.load_state_dict(unsettled)
-        kept.head.settle_from(HeldOut.of(parts))
+        kept.head.settle_from(HeldOut.of(seen))
         yield f"{count} folds", kept
     kept.load_state_dict(unsettled)
     kept.head.settle_from(look(kept, *judged))
@@ -86,31 +84,20 @@ def look(model: Classifier, x: Tensor, y: Tensor) -> HeldOut:
     return look_at(model.head, model.encoder(x), y, shape=False)
 
 
-def folds(y: Tensor, count: int, seed: int) -> list[Tensor]:
-    """Which samples each fold holds out, classes in proportion."""
-    rng, part = np.random.default_rng(seed), np.zeros(len(y), dtype=int)
-    for label in np.unique(y):
-        rows = rng.permutation(np.flatnonzero(y.numpy() == label))
-        part[rows] = (np.arange(len(rows)) + rng.integers(count)) % count
-    return [torch.from_numpy(part == each) for each in range(count)]
-
-
-def train(form: str, x: Tensor, y: Tensor, classes: int, seed: int) -> Classifier:
-    """A tanh layer and the form's head on features: 20 epochs, batches of 32, AdamW 1e-3, as in benchmarks/default.py."""
+def fit(form: str, samples: Split, seed: int) -> Classifier:
+    """A tanh layer and the form's head, trained as in benchmarks/default.py with means far apart, as where settling follows."""
     torch.manual_seed(seed)
-    head = VariationalHead(x.shape[1], classes, **FORMS[form])
+    x, y = tensors(samples)
+    head = VariationalHead(x.shape[1], len(samples.classes), **FORMS[form])
     head.widen()
     model = Classifier(nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh()), head)
-    optimizer = torch.optim.AdamW(model.parameter_groups(1e-3, 0.0))
-    steps = 20 * math.ceil(len(y) / 32)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / steps)))
-    for _ in range(20):
-        for batch in torch.randperm(len(y)).split(32):
-            optimizer.zero_grad()
-            model(x[batch], y[batch]).backward()
-            optimizer.step()
-            schedule.step()
-    return model.eval()
+    train(model, x, y)
+    return model
+
+
+def tensors(samples: Split) -> tuple[Tensor, Tensor]:
+    """Features and labels."""
+    return torch.from_numpy(np.asarray(samples.inputs)), torch.from_numpy(samples.labels)
 
 
 def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:

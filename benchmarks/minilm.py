@@ -97,12 +97,17 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="write FILE.json after every run, and FILE.md at the end")
     parser.add_argument("--merge", type=Path, action="append", default=[], help="a FILE.json to take rows from; repeatable")
     options = parser.parse_args()
+    if unknown := sorted(set(options.forms.split(",")) - set(FORMS)):
+        parser.error(f"--forms takes some of {', '.join(FORMS)}; got {unknown[0]!r}")
     torch.set_num_threads(options.threads)
     own = [options.save.with_suffix(".json")] if options.save and options.save.with_suffix(".json").is_file() else []
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for path in [*own, *options.merge]:
-        for row in json.loads(path.read_text())["rows"]:
-            rows.setdefault(tuple(row[name] for name in KEY), row)
+        try:
+            for row in json.loads(path.read_text())["rows"]:
+                rows.setdefault(tuple(row[name] for name in KEY), row)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            parser.error(f"{path}: expected rows of this benchmark; got {error!r}: give another file, or move it away")
     origin, mode = origin_of(options.device), "fine-tuned" if options.layers else "frozen"
     for setting in options.sets.split(","):
         for seed in range(options.seeds):

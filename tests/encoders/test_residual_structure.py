@@ -57,9 +57,10 @@ def test_resnet_stem_halves_as_often_as_asked(halvings, pixels):
     assert encoder(torch.rand(2, 3, 64, 64)).shape == (2, 512)
 
 
-def test_resnet_refuses_other_halvings():
-    with pytest.raises(ValueError, match=r"^resnet halvings must be one of 0, 1, 2; got 3$"):
-        ResNet(18, halvings=3)
+@pytest.mark.parametrize("halvings", [3, -1, True, "1"])
+def test_resnet_refuses_other_halvings(halvings):
+    with pytest.raises(ValueError, match=rf"^resnet halvings must be one of 0, 1, 2; got {halvings!r}$"):
+        ResNet(18, halvings=halvings)
 
 
 def test_resnet_bottleneck_strides_in_its_3x3_convolution():

@@ -67,7 +67,7 @@ class ResNet(Encoder):
             raise ValueError(f"resnet depth must be one of {', '.join(map(str, DEPTHS))}; got {depth!r}")
         counts, bottleneck = DEPTHS[depth]
         check_dropout(dropout)
-        if halvings not in HALVINGS:
+        if isinstance(halvings, bool) or halvings not in HALVINGS:
             raise ValueError(f"resnet halvings must be one of {', '.join(map(str, HALVINGS))}; got {halvings!r}")
         first = conv(check_count("channels", channels, 1), 64, 3, stride=2 if halvings else 1)
         pool = [nn.MaxPool2d(3, 2, padding=1)] if halvings == 2 else []
