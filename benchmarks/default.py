@@ -40,6 +40,7 @@ from varclass.training.provenance import provenance
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 SOFTMAX = {"objective": "ce", "means": "axes"}
+SHARES = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")  # of beta
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("softmax", SOFTMAX),
     "softmax, temperature": ("softmax, sigma settled: temperature scaling", SOFTMAX | {"separation": "auto"}),
@@ -47,11 +48,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "smoothing": ("softmax, label smoothing 0.05", SOFTMAX),
     "default": ("the default", {}),
     "sigma": ("sigma alone settled", {}),
-    "0.1/D": ("beta 0.1/D", {"beta": "0.1/D"}),
-    "0.3/D": ("beta 0.3/D", {"beta": "0.3/D"}),
-    "3/D": ("beta 3/D", {"beta": "3/D"}),
-    "10/D": ("beta 10/D", {"beta": "10/D"}),
-    "30/D": ("beta 30/D", {"beta": "30/D"}),
+    **{f"{share}/D": (f"beta {share}/D", {"beta": f"{share}/D"}) for share in SHARES},
     "near": ("means near (90% anticipated), sigma alone settled", {}),
     "unsettled": ("means near, nothing settled", {}),
     "far": ("means far, nothing settled", {}),
@@ -64,7 +61,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "smoothing, all": ("softmax, label smoothing, nothing held out", SOFTMAX),
     "default, all": ("the default, nothing held out", {}),
 }
-WHOLE = {"softmax, covariance", "default", "0.1/D", "0.3/D", "3/D", "10/D", "30/D"}  # the covariance is settled
+WHOLE = {"softmax, covariance", "default", *(f"{share}/D" for share in SHARES)}  # the covariance is settled
 SETTLED = WHOLE | {"softmax, temperature", "sigma", "near", "simplex", "bottleneck", "vc"}
 COLUMNS = {"accuracy": (100.0, 1), "nll": (1.0, 3), "ece": (100.0, 1)}
 JUDGED = 3000

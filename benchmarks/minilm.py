@@ -18,7 +18,7 @@ score).
 | default     | `VariationalHead` with nothing else named, settled     |
 | gm, vc      | the paper's objectives and geometry                    |
 
-From few samples all forms train on all of them, and three more models, each trained on two thirds, say of the rest how to
+From few samples all forms train on all of them, and five more models, each trained on four fifths, say of the rest how to
 settle, as `varclass fit` does it where nothing is held out. From a whole split all forms train on the same 90%, and the rest
 settles. A row that FILE.json has is not run again; `--merge` takes those of another machine, and with `--seeds 0` nothing runs.
 """
@@ -47,6 +47,7 @@ from varclass.core.consistency import FEWEST, HeldOut, look_at
 from varclass.data import Split, load, subset
 from varclass.data.sampling import carve, hold_out_fold
 from varclass.metrics import Predictions, auroc, detection_scores, over_seeds, paired_difference, score
+from varclass.training.defaults import FOLDS
 from varclass.training.files import write_json, write_text
 from varclass.training.provenance import commit
 
@@ -61,7 +62,7 @@ FORMS: dict[str, dict[str, Any] | None] = {  # options of the head; None is nn.L
     "vc": {"objective": "vc"},
 }
 SETTLED = ("temperature", "default")
-SMOOTHING, FOLDS, HELD_OUT = 0.05, 3, 0.1
+SMOOTHING, HELD_OUT = 0.05, 0.1
 
 FEW = {"batch": 32, "frozen": 20, "fine-tuned": 20}  # samples in a batch, and epochs
 SCHEDULES = {
@@ -151,7 +152,9 @@ def run(setting: str, mode: str, seed: int, form: str, options: argparse.Namespa
 
     inputs(splits["train"] if held else train)  # once, before the clock starts: no form's seconds have it
     began = time.perf_counter()
-    fit = partial(train_model, form, classes=len(train.classes), seed=seed, epochs=epochs, size=schedule["batch"])
+    fit = partial(
+        train_model, form, samples=len(train), classes=len(train.classes), seed=seed, epochs=epochs, size=schedule["batch"]
+    )
     model = train_and_settle(fit, samples, train, held, seed) if form in SETTLED else fit(samples(train))
     seconds = time.perf_counter() - began
     found = Predictions.of(model.predict(samples(judged)[0]), judged.labels)
@@ -179,11 +182,13 @@ def train_and_settle(fit: Callable[..., Model], samples: Reader, train: Split, h
     return model
 
 
-def train_model(form: str, data: Samples, *, classes: int, seed: int, epochs: int, size: int, widen: bool = False) -> Model:
+def train_model(
+    form: str, data: Samples, *, samples: int, classes: int, seed: int, epochs: int, size: int, widen: bool = False
+) -> Model:
     """A plain loop: AdamW, a linear warmup and decay; `widen` where the head will be settled."""
     x, y = data
     torch.manual_seed(seed)
-    model = Model(form, x, classes).train()
+    model = Model(form, x, classes, samples).train()
     if widen:
         model.head.widen()
     groups: list[dict[str, Any]] = [{"params": [*model.tanh.parameters(), *model.head.parameters()], "lr": LR}]
@@ -206,11 +211,13 @@ def train_model(form: str, data: Samples, *, classes: int, seed: int, epochs: in
 class Model(nn.Module):
     """MiniLM where x are tokens and not features, then tanh(W x + b), then the form's output layer."""
 
-    def __init__(self, form: str, x: Tensor, classes: int) -> None:
+    def __init__(self, form: str, x: Tensor, classes: int, samples: int) -> None:
         super().__init__()
         self.form, self.reads_tokens, options = form, not x.is_floating_point(), FORMS[form]
         self.tanh = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh())
-        self.head: Any = nn.Linear(WIDTH, classes) if options is None else VariationalHead(WIDTH, classes, **options)
+        self.head: Any = nn.Linear(WIDTH, classes)
+        if options is not None:
+            self.head = VariationalHead(WIDTH, classes, samples=samples, **options)
         self.minilm = copy.deepcopy(pretrained()[1]) if self.reads_tokens else nn.Identity()
         self.to(x.device)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from varclass import VariationalHead
 from varclass.core.objectives import OBJECTIVES
-from varclass.core.presets import PRESETS
+from varclass.core.presets import AUTO, ENOUGH, PRESETS
 from varclass.core.priors import PRIORS
 from varclass.core.recall import options_of
 
@@ -46,7 +46,7 @@ SPHERE = PAPER | {"prior": '`"vmf"`', "covariance": OPEN}
 def options(size: tuple[int, int], **given: Any) -> dict[str, Any]:
     """Every option that a head of this size has, with the weights of its objective, and D."""
     head = VariationalHead(*size, **given)
-    found = {**options_of(head), **vars(head.objective)}
+    found = {**vars(head.objective), **options_of(head)}
     unused = () if head.objective.uses_ratio else ("ratio",)
     named = {name: found[name] for name in SYMBOLS if name in found and name not in unused}
     if not hasattr(head.objective, "beta"):
@@ -63,9 +63,11 @@ def show(value: object) -> str:
 
 
 def explain(option: str, heads: list[dict[str, Any]]) -> str:
-    """What a None means."""
+    """What a None, or an "auto", means."""
     if option == "separation" and heads[0][option] is None:
         return ": drawn from N(0, 1)"
+    if option == "beta" and heads[0][option] == AUTO:
+        return f": min(1, {ENOUGH} / n) / D with n training samples a class"
     if option == "latent_dim" and heads[0][option] is None:
         features, classes = zip(*SIZES, strict=True)
         rules = {features: ": z is the features", classes: ": one for each class"}
@@ -78,8 +80,6 @@ def describe(option: str, heads: list[dict[str, Any]]) -> str:
     values = [head[option] for head in heads]
     if len(set(map(str, values))) == 1:
         return f"`{show(values[0])}`{explain(option, heads)}"
-    if all(isinstance(value, float) and abs(value * head["D"] - 1) < 1e-9 for value, head in zip(values, heads, strict=True)):
-        return "1/D"
     if all(value == classes - 1 for value, (_, classes) in zip(values, SIZES, strict=True)):
         return "C - 1"
     return "; ".join(

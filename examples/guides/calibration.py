@@ -49,7 +49,7 @@ shown = {"trained": predict("trained", model)}
 factor = model.calibrate(x_held, y_held)
 shown["calibrated"] = predict("calibrated", model)
 print(f"calibrate multiplied every sigma by {factor:.2f}: above 1, the model was too sure")
-shown["default, settled"] = predict("default, settled", fit(VariationalHead(32, 5)))
+shown["default, settled"] = predict("default, settled", fit(VariationalHead(32, 5, samples=len(y_train))))
 
 if sys.argv[1:]:
     figure = Figure(figsize=(5, 4.4), layout="constrained")

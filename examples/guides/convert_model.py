@@ -23,7 +23,7 @@ for _ in range(20):
         F.cross_entropy(trained(x_train[batch]), y_train[batch]).backward()
         optimizer.step()
 
-model = varclass.from_model(trained, example=x_test)  # example: an input on which the predictions are compared
+model = varclass.from_model(trained, example=x_test, samples=len(y_train))  # example: inputs to compare predictions on
 with torch.no_grad():
     before, after = torch.softmax(trained(x_test), 1), model.log_posterior(x_test).exp()
     print(f"largest change of a probability by converting: {(before - after).abs().max():.0e}")

@@ -19,24 +19,25 @@ parts = train_test_split(x.astype("float32") / 16, y, test_size=600, stratify=y,
 x_train, x_test, y_train, y_test = map(torch.as_tensor, parts)
 
 
-def head_on(beta: str) -> nn.Module:
+def head_on(samples: int, beta: str) -> nn.Module:
     """The same layers, with the pull of this weight."""
-    return Classifier(nn.Sequential(nn.Linear(64, 128), nn.ReLU()), VariationalHead(128, 10, beta=beta))
+    head = VariationalHead(128, 10, beta=beta, samples=samples)
+    return Classifier(nn.Sequential(nn.Linear(64, 128), nn.ReLU()), head)
 
 
-MODELS: dict[str, Callable[[], nn.Module]] = {
-    "softmax": lambda: nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)),
-    "default": lambda: head_on("1/D"),
-    "beta 10/D": lambda: head_on("10/D"),
+MODELS: dict[str, Callable[[int], nn.Module]] = {
+    "softmax": lambda samples: nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)),
+    "default": lambda samples: head_on(samples, "auto"),
+    "beta 10/D": lambda samples: head_on(samples, "10/D"),
 }
 
 
-def run(make: Callable[[], nn.Module], per_class: int, seed: int) -> Tensor:
+def run(make: Callable[[int], nn.Module], per_class: int, seed: int) -> Tensor:
     """Accuracy and NLL on the test images after 100 full-batch steps."""
     torch.manual_seed(seed)
     order = torch.randperm(len(y_train))
     chosen = torch.cat([order[y_train[order] == label][:per_class] for label in range(10)])  # the same for all models
-    model = make()
+    model = make(len(chosen))
     optimizer = torch.optim.AdamW(model.parameters(), 5e-3)
     for _ in range(100):
         optimizer.zero_grad()

@@ -20,7 +20,8 @@ true = torch.tensor([0.6, 0.2, 0.1, 0.06, 0.04])  # at test time; in training th
 test = torch.cat([torch.where(y_pool == label)[0][: int(2500 * share)] for label, share in enumerate(true.tolist())])
 x_test, y_test = x_pool[test], y_pool[test]
 
-model = Classifier(nn.Sequential(nn.Linear(20, 128), nn.ReLU(), nn.Linear(128, 32)), VariationalHead(32, 5))
+head = VariationalHead(32, 5, samples=len(y_train))
+model = Classifier(nn.Sequential(nn.Linear(20, 128), nn.ReLU(), nn.Linear(128, 32)), head)
 optimizer = torch.optim.AdamW(model.parameter_groups(lr=2e-3))
 for _ in range(20):
     for batch in torch.randperm(len(y_train)).split(100):

@@ -21,7 +21,8 @@ x_train, x_held, y_train, _ = train_test_split(x_rest, y_rest, test_size=200, st
 x_train, x_held, x_test, y_train = map(torch.as_tensor, (x_train, x_held, x_test, y_train))
 outliers = {"digits 8 and 9": torch.as_tensor(x[~known]), "uniform noise": torch.rand(400, 64)}
 
-model = Classifier(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 32)), VariationalHead(32, 8))
+head = VariationalHead(32, 8, samples=len(y_train))
+model = Classifier(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 32)), head)
 optimizer = torch.optim.AdamW(model.parameter_groups(lr=2e-3))
 for _ in range(30):
     for batch in torch.randperm(len(y_train)).split(64):

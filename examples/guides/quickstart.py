@@ -13,7 +13,7 @@ parts = train_test_split(x.astype("float32") / 16, y, test_size=600, stratify=y,
 x_train, x_test, y_train, y_test = map(torch.as_tensor, parts)
 
 encoder = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 32))
-model = Classifier(encoder, VariationalHead(in_features=32, num_classes=10))
+model = Classifier(encoder, VariationalHead(in_features=32, num_classes=10, samples=len(y_train)))
 optimizer = torch.optim.AdamW(model.parameter_groups(lr=2e-3))
 
 for _ in range(20):

@@ -18,7 +18,8 @@ data = load_digits()
 x, y = torch.tensor(data.data, dtype=torch.float32) / 16, torch.tensor(data.target)
 train, held_out, test = torch.randperm(len(y)).split([300, 300, 1197])
 
-model = Classifier(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()), VariationalHead(64, 10))
+head = VariationalHead(64, 10, samples=len(train))
+model = Classifier(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()), head)
 model.head.widen()  # there are held-out samples to settle by
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 for _ in range(200):

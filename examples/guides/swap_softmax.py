@@ -43,7 +43,7 @@ encoder, layer = make_encoder(), nn.Linear(32, 10)
 fit(torch.optim.AdamW([*encoder.parameters(), *layer.parameters()], 2e-3), lambda x, y: F.cross_entropy(layer(encoder(x)), y))
 show("softmax", layer(encoder(x_test)))
 
-encoder, head = make_encoder(), VariationalHead(32, 10)
+encoder, head = make_encoder(), VariationalHead(32, 10, samples=len(y_train))
 fit(torch.optim.AdamW(head.parameter_groups(lr=2e-3, encoder=encoder)), lambda x, y: head.loss(encoder(x), y))
 head.eval()
 if head.settles:  # separation="auto": as sure as held-out data justify

@@ -65,7 +65,7 @@ class Classifier(nn.Module):
         """A new head for another number of classes, under timm's name for it; the encoder stays as it is.
 
         Options that are not given are the present head's, without what belongs to its classes: weights of classes go,
-        and a label prior that is not learned becomes uniform.
+        and a label prior that is not learned becomes uniform. New data have another size: pass `samples`.
         """
         like = self.head.class_prior.log_scale
         kept = options_of(self.head) | {"class_weight": None}
@@ -105,7 +105,7 @@ def from_model(model: nn.Module, layer: str | None = None, *, example: Any = Non
         layer: the layer's dotted name, as in `model.named_modules()`, where it is not found by itself.
         example: an input on which to check that the predictions are kept; a model whose `forward` does something of
             its own after the layer is found out this way.
-        options: of `VariationalHead.from_linear`, such as `label_prior` or `objective`.
+        options: of `VariationalHead.from_linear`, such as `samples`, how many to fine-tune on, or `label_prior`.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"from_model takes a torch.nn.Module; got {type(model).__name__}")

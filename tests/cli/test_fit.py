@@ -125,6 +125,19 @@ def test_a_changed_setting_is_another_run(fit, tmp_path):
     assert len(list(tmp_path.iterdir())) == 6
 
 
+def test_a_beta_is_a_number_or_a_word_and_auto_is_the_default(fit, tmp_path):
+    for options, named, weight in (
+        ((), "auto", "Pull(beta=0.1) (auto: 18 samples a class)"),
+        (("--beta", "auto"), "auto", "Pull(beta=0.1) (auto: 18 samples a class)"),
+        (("--beta", "3/D"), "3/D", "Pull(beta=0.3)"),
+        (("--beta", "0.5"), 0.5, "Pull(beta=0.5)"),
+    ):
+        assert fit("--epochs", 1, "--runs-dir", tmp_path / str(named).replace("/", ""), *options).code == 0
+        run = Run.open(only(tmp_path / str(named).replace("/", "")))
+        assert run.spec.head.beta == named
+        assert f"objective={weight}, covariance" in run.record["head"]
+
+
 def test_where_and_how_are_not_settings(fit, tmp_path):
     for options in ((), ("--checkpoint-seconds", 0), ("--no-deterministic",)):
         assert fit("--epochs", 1, "--runs-dir", tmp_path, *options).code == 0
@@ -174,6 +187,9 @@ def test_vectors_and_texts_of_ones_own(call, tmp_path):
         (("--batch-size", 60, "--accumulate", 7), "training.batch_size must be a multiple of training.accumulate=7; got 60"),
         (("--augment", "crop,blur"), "training.augment must be one of 'crop', 'flip', 'cutout'; got 'blur'"),
         (("--covariance", "full"), "head.covariance must be one of"),
+        (("--beta", "some"), "--beta must be a number or auto, or a text such as 1/D; got 'some'"),
+        (("--beta", "x/D"), "head.beta must be a finite number >= 0, 'auto', or a text such as '1/D'; got 'x/D'"),
+        (("--beta", "auto", "--objective", "vc"), "head.beta='auto' is for the objective 'pull': write '1/D' or nothing"),
         (("--limit", 5, "--per-class", 2), "data.limit and data.per_class exclude each other; got both"),
         (("--device", "tpu9"), "device must be cpu, cuda or cuda:<number>; got 'tpu9'"),
         (("--epochs", "many"), "Invalid value for '--epochs': "),

@@ -195,7 +195,7 @@ def test_settling_does_not_recompile():
 
 
 def test_a_new_head_for_other_classes_has_their_dimension_and_their_beta():
-    model = nn.ModuleDict({"head": VariationalHead(4, 3)})
+    model = nn.ModuleDict({"head": VariationalHead(4, 3, beta="1/D")})
     options = options_of(model["head"])
     assert (options["beta"], options["latent_dim"], options["means"], options["separation"]) == ("1/D", None, "axes", "auto")
     again = VariationalHead(4, 100, **options)

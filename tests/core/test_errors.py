@@ -126,7 +126,7 @@ def test_a_number_of_classes_below_two_or_not_a_number(value):
     assert_says(message(ValueError, VariationalHead, FEATURES, value), "num_classes", "at least 2", repr(value))
 
 
-@pytest.mark.parametrize("name", ["in_features", "latent_dim", "draws", "class_chunk"])
+@pytest.mark.parametrize("name", ["in_features", "latent_dim", "samples", "draws", "class_chunk"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, "8"])
 def test_sizes_that_are_not_whole_positive_numbers(name, value):
     options = {"in_features": FEATURES, "num_classes": C} | {name: value}
@@ -137,7 +137,7 @@ def test_sizes_that_are_not_whole_positive_numbers(name, value):
 @pytest.mark.parametrize("objective", ["gm", "vc", "pull", "bottleneck", None])
 def test_a_beta_that_is_no_weight(value, objective):
     text = message(ValueError, VariationalHead, FEATURES, C, objective=objective, beta=value)
-    assert_says(text, "beta", ">= 0", repr(value))
+    assert_says(text, "beta", ">= 0", repr(value), *(["'auto'"] if isinstance(value, str) else []))
 
 
 @pytest.mark.parametrize("make", [GM, VC, Authors, lambda value: Authors(0.1, value)])

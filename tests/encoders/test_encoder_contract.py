@@ -15,6 +15,8 @@ CASES = [
     ("wrn-16-2", "image", (1, 8, 8), 128),
     ("resnet-18", "image", (3, 16, 16), 512),
     ("resnet-50", "image", (1, 16, 16), 2048),
+    ("sprint-8", "image", (3, 16, 16), 32),
+    ("sprint-6", "image", (1, 28, 33), 24),
     ("lenet", "image", (1, 8, 8), 64),
     ("lenet", "image", (1, 28, 28), 64),
     ("lenet", "image", (3, 41, 50), 64),

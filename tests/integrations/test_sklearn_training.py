@@ -8,6 +8,7 @@ from torch import nn
 
 from varclass import VariationalClassifier
 from varclass.core.consistency import far
+from varclass.integrations.sklearn import estimator
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"max_iter": 20, "random_state": 0}
@@ -271,6 +272,36 @@ def test_the_recommended_head_settles_where_there_are_held_out_data_and_says_not
         settled = VariationalClassifier(**options, **QUICK).fit(X, Y).model_.head
         assert settled.class_prior.settled != 1
         assert settled.class_prior.distance == pytest.approx(far(3), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({}, 600), ({"cross_fit": 3}, 600), ({"cross_fit": 0}, 600), ({"early_stopping": True, "validation_fraction": 0.2}, 480)],
+    ids=str,
+)
+def test_every_fold_is_pulled_as_the_model_that_is_kept_by_the_rows_that_it_trains_on(options, rows, monkeypatch):
+    """200 rows a class, more than a hundred in every fold: by their own numbers they would differ."""
+    built, build = [], estimator.build_model
+
+    def noting(*given, **named):
+        built.append(build(*given, **named))
+        return built[-1]
+
+    monkeypatch.setattr(estimator, "build_model", noting)
+    x, y = np.tile(X, (4, 1)), np.tile(Y, 4)
+    model = VariationalClassifier(**options, **QUICK | {"max_iter": 1}).fit(x, y)
+    folds = 0 if "early_stopping" in options else options.get("cross_fit", 5)
+    assert len(built) == folds + 1
+    assert [each.head.objective.beta for each in built] == [pytest.approx(100 / (rows / 3) / 3, rel=1e-12)] * (folds + 1)
+    assert model.model_.head.samples == rows
+
+
+def test_rows_still_to_come_are_unknown_unless_somebody_says_how_many():
+    first = VariationalClassifier(**QUICK).partial_fit(X, Y, classes=[0, 1, 2]).model_.head
+    assert (first.samples, first.objective.beta) == (None, pytest.approx(0.1 / 3, rel=1e-12))
+    told = VariationalClassifier(head_options={"samples": 1500}, **QUICK)
+    for head in (told.partial_fit(X, Y, classes=[0, 1, 2]).model_.head, told.fit(X, Y).model_.head):
+        assert (head.samples, head.objective.beta) == (1500, pytest.approx(0.2 / 3, rel=1e-12))
 
 
 def test_cross_fitting_settles_by_every_sample_as_one_not_trained_on_and_keeps_all_of_them_for_training():

@@ -127,6 +127,16 @@ def test_outputs_carry_hidden_states_and_attentions_and_come_as_a_tuple_where_as
     assert torch.equal(second, output.log_evidence)
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_the_samples_to_train_on_make_the_pulls_weight_and_survive_a_file(keep, tmp_path):
+    converted = convert(make("bert"), keep=keep, samples=C * 400)
+    assert converted.head.objective.beta == pytest.approx(0.25 / C, rel=1e-12)
+    converted.save_pretrained(tmp_path)
+    again = VariationalModel.from_pretrained(tmp_path).head
+    assert (again.samples, again.objective.beta) == (C * 400, converted.head.objective.beta)
+    assert options_of(again) == options_of(converted.head)
+
+
 def test_names_of_classes_options_and_calibration_survive_a_file(tmp_path):
     names = ("no", "maybe", "yes")
     model = make("bert", id2label=dict(enumerate(names)), label2id={name: i for i, name in enumerate(names)})
@@ -326,7 +336,13 @@ def test_options_read_back_from_a_head_build_its_like():
         {"objective": "vc", "means": "axes"},
         {"separation": 3.0},
     )
-    for options in (*paper, *axes, {"objective": "pull", "latent_dim": 3}, {"objective": "pull", "means": "learned"}):
+    for options in (
+        *paper,
+        *axes,
+        {"samples": 1000},
+        {"objective": "pull", "latent_dim": 3},
+        {"objective": "pull", "means": "learned"},
+    ):
         head = VariationalHead(6, C, **options)
         again = VariationalHead(6, C, **options_of(head))
         again.load_state_dict(head.state_dict())

@@ -32,9 +32,12 @@ def test_every_source_is_an_experiment_of_the_recipe():
 def test_a_chosen_point_is_what_a_run_gets(monkeypatch):
     monkeypatch.setitem(CHOSEN, "cifar10", {"vc": "vc:0.1:4:thetax0.1"})
     monkeypatch.setitem(CHOSEN, "cifar10/1000", {"vc": "vc:1:4"})
+    monkeypatch.setitem(CHOSEN, "cifar10/sprint-128", {"vc": "vc:0.01:4"})
     assert settings_of("vc", "cifar10") == ARMS["vc:0.1:4:thetax0.1"].changes
     assert settings_of("vc", "cifar10")["training.lr_multipliers"] == {"theta": 0.1}
-    assert settings_of("vc", "cifar10", 1000)["head.beta"] == 1.0
+    assert settings_of("vc", "cifar10", "resnet-18", 1000)["head.beta"] == 1.0
+    assert settings_of("vc", "cifar10", "sprint-128")["head.beta"] == 0.01
+    assert settings_of("vc", "cifar10", "wrn-28-10")["head.beta"] == 0.1
     assert settings_of("gm", "cifar10") == ARMS["gm"].changes
     assert settings_of("vc", "svhn") == {"head.objective": "vc"}
 

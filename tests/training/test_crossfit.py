@@ -48,12 +48,12 @@ def crossed(spec, tmp_path_factory):
 
 def test_every_sample_is_held_out_once_and_all_train_the_run_that_is_kept(crossed):
     run, told = crossed
-    folds = [(run.path / "folds" / str(fold), 200 - held, held) for fold, held in enumerate((67, 67, 66))]
-    assert sorted(told.began[:3]) == [(path, pytest.approx(n, abs=1), pytest.approx(held, abs=1)) for path, n, held in folds]
-    assert sum(held for _, _, held in told.began[:3]) == 200
-    assert told.began[3:] == [(run.path, 200, 0)]
+    folds = [(run.path / "folds" / str(fold), 160, 40) for fold in range(5)]
+    assert sorted(told.began[:5]) == [(path, pytest.approx(n, abs=1), pytest.approx(held, abs=1)) for path, n, held in folds]
+    assert sum(held for _, _, held in told.began[:5]) == 200
+    assert told.began[5:] == [(run.path, 200, 0)]
     assert told.opened == [run.path]
-    assert len(told.messages) == 3
+    assert len(told.messages) == 5
     assert not (run.path / "folds").exists()
 
 
@@ -61,14 +61,14 @@ def test_what_came_out_is_in_the_record_and_settles_the_head(crossed):
     run, _ = crossed
     record, prior = run.record, run.load_model().head.class_prior
     assert record["validation"] is None
-    assert (record["cross_fit"]["folds"], record["cross_fit"]["n"]) == (3, 200)
+    assert (record["cross_fit"]["folds"], record["cross_fit"]["n"]) == (5, 200)
     assert 0.2 < record["cross_fit"]["accuracy"] < 1
     assert record["cross_fit"]["nll"] > 0
     assert prior.settled != 1
     assert prior.distance == pytest.approx(far(10), rel=1e-6)
     if not prior.root.numel():
         assert prior.settled**2 == pytest.approx(record["cross_fit"]["temperature"], rel=1e-6)
-    assert run.spec.data.cross_fit == 3
+    assert run.spec.data.cross_fit == 5
 
 
 def test_the_list_of_runs_and_the_model_card_have_its_scores(crossed, capsys):
@@ -80,7 +80,7 @@ def test_the_list_of_runs_and_the_model_card_have_its_scores(crossed, capsys):
 
 
 def test_folds_train_as_the_run_that_is_kept_however_small_they_are(spec, tmp_path, monkeypatch):
-    """Of 45 samples a fold has 15, too few to settle anything by themselves."""
+    """Of 60 samples a fold has 12, too few to settle anything by themselves."""
     distances, plain = [], loop.look_over
 
     def look(model, *rest):
@@ -89,22 +89,51 @@ def test_folds_train_as_the_run_that_is_kept_however_small_they_are(spec, tmp_pa
 
     monkeypatch.setattr(loop, "look_over", look)
     told = Told()
-    run = loop.fit(spec(data={"limit": 45, "validation": 0.0}), tmp_path, launch=CPU, reporter=told)
-    assert run.record["cross_fit"]["n"] == 45
-    assert [*distances, run.load_model().head.class_prior.distance] == pytest.approx([far(10)] * 4, rel=1e-6)
-    assert len(told.messages) == 3
+    run = loop.fit(spec(data={"limit": 60, "validation": 0.0}), tmp_path, launch=CPU, reporter=told)
+    assert run.record["cross_fit"]["n"] == 60
+    assert [*distances, run.load_model().head.class_prior.distance] == pytest.approx([far(10)] * 6, rel=1e-6)
+    assert len(told.messages) == 5
+
+
+def test_folds_are_pulled_as_the_run_that_is_kept_though_they_have_fewer_samples(spec, tmp_path, monkeypatch):
+    """150 samples a class in the one that is kept, 100 in a fold of three: by their own numbers they would differ."""
+    betas, build, look = [], loop.build_model, loop.look_over
+
+    def noting(model, *rest):
+        betas.append(model.head.objective.beta)
+        return model if not rest else look(model, *rest)
+
+    monkeypatch.setattr(loop, "build_model", lambda *given: noting(build(*given)))
+    monkeypatch.setattr(loop, "look_over", noting)
+    data = tmp_path / "arrays.npz"
+    x = np.random.default_rng(0).normal(size=(310, 5)).astype("float32")
+    np.savez(data, x_train=x[:300], y_train=np.arange(300) % 2, x_test=x[300:], y_test=np.arange(10) % 2)
+    made = spec(data={"name": str(data), "limit": 300, "validation": 0.0, "cross_fit": 3}, training={"epochs": 1})
+    run = loop.fit(made, tmp_path, launch=CPU)
+    assert run.spec.head.beta == "auto"
+    assert [*betas, run.load_model().head.objective.beta] == [pytest.approx(100 / 150 / 2, rel=1e-12)] * 8
+    assert "Pull(beta=0.3333) (auto: 150 samples a class)" in run.record["head"]
+
+
+def test_a_run_with_validation_data_is_pulled_by_what_it_trains_on(spec, tmp_path):
+    run = loop.fit(spec(data={"limit": 1197, "validation": 0.1}, training={"epochs": 1}), tmp_path, launch=CPU)
+    assert run.record["samples"] == {"train": 1077, "validation": 120}
+    head = run.load_model().head
+    assert head.objective.beta == pytest.approx(100 / 107.7 / 10, rel=1e-12)
+    for shown in (repr(head), run.record["head"]):
+        assert "(auto: 107.7 samples a class)" in shown
 
 
 def test_it_is_more_honest_than_a_run_that_settles_nothing(spec, tmp_path):
     test = load("digits")["test"]
     x, y = torch.from_numpy(np.asarray(test.inputs)).permute(0, 3, 1, 2), torch.from_numpy(test.labels)
     nll = {}
-    for folds in (0, 3):
+    for folds in (0, 5):
         made = spec(data={"validation": 0.0, "cross_fit": folds}, training={"epochs": 40})
         model = loop.fit(made, tmp_path, launch=CPU).load_model()
         with torch.no_grad():
             nll[folds] = float(-model.log_posterior(x.float() / 255).gather(1, y[:, None]).mean())
-    assert nll[3] < nll[0]
+    assert nll[5] < nll[0]
 
 
 def test_without_folds_it_stays_near_and_says_so(spec, tmp_path):
@@ -113,7 +142,7 @@ def test_without_folds_it_stays_near_and_says_so(spec, tmp_path):
     assert "cross_fit" not in run.record
     assert run.load_model().head.class_prior.distance == pytest.approx(near(10), rel=1e-6)
     (message,) = told.messages
-    assert "--cross-fit 3" in message
+    assert "--cross-fit 5" in message
 
 
 @pytest.mark.parametrize(
@@ -179,7 +208,11 @@ def test_a_run_without_folds_keeps_the_id_it_had():
 def test_a_fold_is_prepared_by_its_own_spec():
     data = from_mapping({"data": {"limit": 90, "validation": 0.0, "cross_fit": 3, "fold": 1}}).data
     found = prepare(data, None, seed=0)
-    assert (len(found.train), len(found.validation)) == (60, 30)
+    assert (len(found.train), len(found.validation), found.samples) == (60, 30, 90)
+    whole = prepare(from_mapping({"data": {"limit": 90, "validation": 0.0}}).data, None, seed=0)
+    assert (len(whole.train), whole.samples) == (90, None)
+    carved = prepare(from_mapping({"data": {"limit": 90, "validation": 0.1}}).data, None, seed=0)
+    assert (len(carved.train), carved.samples) == (81, None)
 
 
 # ------------------------------------------------------------------------------------------------------------- processes
@@ -190,12 +223,12 @@ def whole(commands, tmp_path_factory, the_run):
     folder = tmp_path_factory.mktemp("whole")
     process = commands.fit(*ALL, runs_dir=folder)
     assert process.wait() == 0, process.stderr
-    assert "cross-fitted (n=200, 3 folds): accuracy " in process.stderr
+    assert "cross-fitted (n=200, 5 folds): accuracy " in process.stderr
     return the_run(folder)
 
 
 @pytest.mark.parametrize(
-    "place", ["folds/0/checkpoints/step-00000002", "folds/1/model", "folds/2/spec", "checkpoints/step-00000004"]
+    "place", ["folds/0/checkpoints/step-00000002", "folds/1/model", "folds/4/spec", "checkpoints/step-00000004"]
 )
 def test_killed_in_a_fold_or_after_it_goes_on_to_the_same_bits(place, commands, tmp_path, whole, outcome):
     run = tmp_path / whole.name

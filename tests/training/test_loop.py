@@ -456,7 +456,7 @@ def test_without_validation_data_a_separation_that_should_settle_says_so(tmp_pat
     loop.fit(spec, tmp_path, reporter=reporter)
     assert len(said) == 1
     assert (
-        "separation auto needs 20 validation samples (--validation 0.1) or folds (--cross-fit 3): it stays at 2.83" in said[0]
+        "separation auto needs 20 validation samples (--validation 0.1) or folds (--cross-fit 5): it stays at 2.83" in said[0]
     )
 
 

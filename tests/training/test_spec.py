@@ -20,6 +20,7 @@ from varclass.training.spec import (
     HeadSpec,
     RunSpec,
     TrainingSpec,
+    complete_head,
     from_mapping,
     override,
     read_spec,
@@ -48,7 +49,7 @@ SPECS = st.builds(
     head=st.builds(
         HeadSpec,
         objective=maybe(st.sampled_from(list(OBJECTIVES))),
-        beta=maybe(st.just("1/D") | POSITIVE),
+        beta=maybe(st.sampled_from(["1/D", "auto"]) | POSITIVE),
         latent_dim=maybe(st.integers(1)),
         prior=maybe(st.sampled_from(list(PRIORS))),
         means=maybe(st.sampled_from(list(MEANS))),
@@ -89,6 +90,8 @@ def test_a_spec_comes_back_from_toml_as_it_was(tmp_path_factory, spec):
 def test_a_complete_spec_stays_as_it_is_and_comes_back_from_toml(tmp_path_factory, spec, kind):
     if kind != "image":
         spec = replace(spec, training=replace(spec.training, augment=(), mixup=0.0))
+    if spec.head.beta == "auto" and complete_head(spec.head).objective != "pull":
+        spec = replace(spec, head=replace(spec.head, beta=None))  # refused: below
     if spec.training.patience and not spec.data.validation:
         spec = replace(spec, data=replace(spec.data, validation=0.5))
     full = complete(spec, kind)
@@ -215,6 +218,8 @@ def test_a_whole_number_will_do_for_a_float_and_is_the_same_run():
         ("head.objective", "vcc", "objective must be one of 'ce', 'gm', 'pull', 'vc', 'bottleneck', 'authors'; got 'vcc'"),
         ("head.covariance", "full", "head.covariance must be one of"),
         ("head.beta", -1.0, "head.beta must be a finite number >= 0; got -1.0"),
+        ("head.beta", "some", "head.beta must be a finite number >= 0, 'auto', or a text such as '1/D'; got 'some'"),
+        ("head.beta", "1/C", "'auto', or a text such as '1/D'; got '1/C'"),
         ("training.epochs", 0, "training.epochs must be a whole number of at least 1; got 0"),
         ("training.lr", -0.1, "training.lr must be a finite number > 0; got -0.1"),
         ("training.lr", float("inf"), "training.lr must be a finite number > 0; got inf"),
@@ -247,3 +252,27 @@ def test_defaults_follow_the_encoder_and_the_kind():
     assert (residual.optimizer, residual.lr, residual.weight_decay) == ("sgd", 0.1, 5e-4)
     given = complete(override(RunSpec(), {"training.optimizer": "sgd", "training.lr": 0.3}), "image").training
     assert (given.lr, given.weight_decay) == (0.3, 5e-4)
+
+
+@pytest.mark.parametrize("objective", [name for name in OBJECTIVES if name != "pull"])
+def test_a_beta_that_gives_way_to_data_is_the_pulls_alone(objective):
+    wanted = RunSpec(head=HeadSpec(objective=objective, beta="auto"))
+    with pytest.raises(ValueError, match=rf"^head\.beta='auto' is for the objective 'pull': .* got '{objective}'$"):
+        complete(wanted, "image")
+    assert complete(override(wanted, {"head.objective": "pull"}), "image").head.beta == "auto"
+
+
+def test_the_default_is_a_beta_that_gives_way_to_data_and_says_so_in_toml():
+    full = complete(RunSpec(), "image")
+    assert full.head.beta == "auto"
+    assert 'beta = "auto"' in to_toml(full)
+    assert {complete(RunSpec(head=HeadSpec(objective=name)), "image").head.beta for name in ("gm", "vc", "bottleneck")} == {
+        "1/D"
+    }
+
+
+def test_a_run_of_the_time_before_keeps_its_id_and_its_beta():
+    """As `complete` wrote it when "1/D" was the default."""
+    before = complete(RunSpec(head=HeadSpec(beta="1/D")), "image")
+    assert (before.head.beta, before.id) == ("1/D", "digits-lenet-pull-s0-33194959")
+    assert before.id != complete(RunSpec(), "image").id

@@ -24,6 +24,7 @@ PRIOR_DEVIATION = 1.0  # of the log of all that was settled, around 0: as much a
 MOST_CLASSES = 128  # whose covariance is settled: its C^2 / 2 numbers take C^2 operations per sample and step
 MOST_SAMPLES = 10_000  # that settle it
 FOLDS = 5  # of the held-out samples, to compare by
+CLOSENESS = (1.0, 0.3)  # of S to 0 a priori, from the safest on: the one that compares best is taken
 
 
 def fewest_for_shape(num_classes: int) -> int:
@@ -60,15 +61,20 @@ def best_shape(
         h, log_label = (each.detach().to("cpu", torch.float64).clone() for each in (outputs[some], log_label))
         y = labels[some].detach().cpu().clone()
         w = torch.ones(len(y), dtype=torch.float64) if weight is None else weight[some].detach().cpu().double().clone()
-        left_out, gain = torch.arange(len(y)) % FOLDS, 0.0
-        for fold in range(FOLDS):
-            out, rest = left_out == fold, left_out != fold
-            for shaped, sign in ((True, 1), (False, -1)):
-                log_posterior = _fit(prior, log_label, h[rest], y[rest], w[rest], shaped).log_posterior(
-                    prior, h[out], log_label
-                )
-                gain += sign * float((w[out] * log_posterior.gather(1, y[out][:, None])[:, 0]).sum())
-        shape = _fit(prior, log_label, h, y, w, shaped=True) if gain > 0 else None
+        left_out = torch.arange(len(y)) % FOLDS
+
+        def compared(closeness: float | None) -> float:
+            """The log posterior of each part of them by the others."""
+            total = 0.0
+            for fold in range(FOLDS):
+                out, rest = left_out == fold, left_out != fold
+                shape = _fit(prior, log_label, h[rest], y[rest], w[rest], closeness)
+                log_posterior = shape.log_posterior(prior, h[out], log_label)
+                total += float((w[out] * log_posterior.gather(1, y[out][:, None])[:, 0]).sum())
+            return total
+
+        best = max((None, *CLOSENESS), key=compared)  # of equal ones the first: sigma alone
+        shape = None if best is None else _fit(prior, log_label, h, y, w, best)
         return shape if shape is not None and bool(shape.root.isfinite().all()) else None
 
 
@@ -78,15 +84,22 @@ def _log_posterior(root: Tensor, temperature: Tensor | float, prior: AxesPrior, 
     return torch.log_softmax(apart * (prior.shrink**2 / temperature) + log_label, dim=1)
 
 
-def _fit(prior: AxesPrior, log_label: Tensor, outputs: Tensor, labels: Tensor, weight: Tensor, shaped: bool) -> Shape:
-    """B and T, or T alone. The terms of `best_temperature` stay: its prior on T, and the sample of which nothing is known."""
+def _fit(
+    prior: AxesPrior, log_label: Tensor, outputs: Tensor, labels: Tensor, weight: Tensor, closeness: float | None
+) -> Shape:
+    """B and T, or T alone without a closeness.
+
+    The terms of `best_temperature` stay: its prior on T, and the sample of which nothing is known.
+    """
     one, count = torch.eye(prior.num_classes, dtype=torch.float64), float(weight.sum())
     mistakes = float((weight * ((outputs * prior.shrink**2 + log_label).argmax(1) != labels)).sum())
     log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    half = torch.zeros_like(one, requires_grad=shaped)
-    # Entries of S deviate from 0 by 1 / (2 C) a priori, by 1 / 20 where classes are few: of C^2 / 2 numbers, few matter.
-    closeness = max(100.0, float(prior.num_classes) ** 2)
-    optimizer = torch.optim.LBFGS([log_temperature, *([half] if shaped else [])], max_iter=200, line_search_fn="strong_wolfe")
+    half = torch.zeros_like(one, requires_grad=closeness is not None)
+    # With a closeness of 1, entries of S deviate from 0 by 1 / (2 C) a priori, by 1 / 20 where classes are few: of C^2 / 2
+    # numbers, few matter.
+    stiffness = (closeness or 1.0) * max(100.0, float(prior.num_classes) ** 2)
+    moved = [log_temperature] if closeness is None else [log_temperature, half]
+    optimizer = torch.optim.LBFGS(moved, max_iter=200, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()
@@ -94,7 +107,7 @@ def _fit(prior: AxesPrior, log_label: Tensor, outputs: Tensor, labels: Tensor, w
         own = (weight * F.nll_loss(log_posterior, labels, reduction="none")).sum()
         any_other = -(weight * log_posterior.mean(1)).sum()
         before = 0.5 * ((2 * math.log(prior.settled) + log_temperature) / PRIOR_DEVIATION) ** 2
-        loss = own + any_other / (count * (1 + mistakes)) + before + closeness * (half + half.T).square().sum()
+        loss = own + any_other / (count * (1 + mistakes)) + before + stiffness * (half + half.T).square().sum()
         (loss / count).backward()
         return loss / count
 

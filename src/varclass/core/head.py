@@ -39,7 +39,10 @@ class VariationalHead(nn.Module):
         latent_dim: D of z; a linear map in_features -> D then comes first and belongs to the encoder (phi). None: C if means
             lie on axes, otherwise z is the features, as in the paper.
         objective: "pull" (recommended), "ce", "gm", "vc", "bottleneck", "authors", or an `Objective`.
-        beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM and "pull". Default "1/D"; the paper's value is 1.
+        beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM and "pull": a number, or one such as "1/D", the default but
+            for "pull", which has "auto": min(1, 100 / n) / D with n training samples a class. The paper's value is 1.
+        samples: how many samples it will be trained on, if known: pass it, beta="auto" is to give way to them. None: 1000 a
+            class. Another beta takes no notice of it.
         prior: "gaussian" or "vmf" (latents are then normalised).
         covariance: "diagonal" (the paper's), "isotropic", "shared", "unit" (softmax layers'); vmf has no diagonal.
         means: "axes" (recommended: one axis for each class), "simplex" (fixed and equidistant too, in any dimension), or
@@ -75,6 +78,7 @@ class VariationalHead(nn.Module):
         latent_dim: int | None = None,
         objective: str | Objective | None = None,
         beta: float | str | None = None,
+        samples: int | None = None,
         prior: str | None = None,
         covariance: str | None = None,
         means: str | None = None,
@@ -110,6 +114,7 @@ class VariationalHead(nn.Module):
         if where == "axes" and latent_dim is None:
             latent_dim = num_classes
         self.latent_dim = in_features if latent_dim is None else check_count("latent_dim", latent_dim, 1)
+        self.samples = None if samples is None else check_count("samples", samples, 1)
         self.draws = check_count("draws", draws, 1)
         self.class_chunk = None if class_chunk is None else check_count("class_chunk", class_chunk, 1)
         self.posterior_moves_pi, self.ignore_index, self.preset = posterior_moves_pi, ignore_index, preset
@@ -365,10 +370,24 @@ class VariationalHead(nn.Module):
 
     # ------------------------------------------------------------------------------------------------- the boundary
 
+    @property
+    def per_class(self) -> float:
+        """Training samples a class, as beta="auto" takes them."""
+        return presets.UNKNOWN if self.samples is None else self.samples / self.num_classes
+
+    @property
+    def named_beta(self) -> float | str | None:
+        """beta as it was written, "1/D" or "auto", if it still is the objective's; the objective's number otherwise."""
+        now = getattr(self.objective, "beta", None)
+        named = self._beta is not None and now == presets.beta_at(self._beta, self.latent_dim, self.per_class)
+        return self._beta if named else now
+
     def extra_repr(self) -> str:
         p = self.class_prior
         label = "learned" if self.label_prior.learned else "fixed"
         shown = f"{self.in_features}, {self.num_classes}, latent_dim={self.latent_dim}, objective={self.objective}"
+        if self.named_beta == presets.AUTO:
+            shown += f" (auto: {'samples unknown' if self.samples is None else f'{self.per_class:.6g} samples a class'})"
         separation = f"auto, now {self.separation:.3g}" if self.settles else p.separation
         return f"{shown}, covariance={p.covariance}, means={p.means}, separation={separation}, label_prior={label}"
 
@@ -419,17 +438,16 @@ class VariationalHead(nn.Module):
         return prior
 
     def _make_objective(self, objective: str | Objective, beta: float | str | None, default: float | str) -> Objective:
-        if beta is not None:
-            presets.check_beta("beta", beta)
-        self.shared_beta: str | None = None  # for another head of the kind, of another D: see `recall`
+        self._beta: str | None = None
         if isinstance(objective, Objective):
             if beta is not None:
                 raise ValueError(f"beta belongs to the objective; got beta={beta!r} beside {objective}")
             return objective
         kind = OBJECTIVES.pick(objective)
         chosen = default if beta is None else beta
-        self.shared_beta = chosen if isinstance(chosen, str) else None
-        return kind.with_beta(presets.beta_at(chosen, self.latent_dim))
+        presets.check_beta("beta", chosen, objective)
+        self._beta = chosen if isinstance(chosen, str) else None
+        return kind.with_beta(presets.beta_at(chosen, self.latent_dim, self.per_class))
 
 
 def average_prediction(log_joints: list[Tensor]) -> Tensor:

@@ -9,6 +9,9 @@ from varclass.core.options import check_choice, check_positive
 
 PER_DIMENSION = "1/D"  # beta such that the KL, a sum over D dimensions, is weighted by one per dimension on average
 SHARED_OUT = "/D"  # what ends a beta that is shared out among the dimensions
+AUTO = "auto"  # a pull that gives way to data: see `beta_at`
+ENOUGH = 100  # samples a class: from here on the pull weighs, like a prior, as much as so many samples, whatever their number
+UNKNOWN = 1000  # samples a class where nobody says: a tenth of 1/D, by which whoever has few loses little
 
 # What the paper's model takes where it is silent, or where its value does not carry over to every dimension.
 PAPER: dict[str, Any] = {
@@ -29,6 +32,7 @@ PAPER: dict[str, Any] = {
 # belong. Chosen on validation data; docs/method.md explains it, results/default.md has what was tried.
 RECOMMENDED: dict[str, Any] = PAPER | {
     "objective": "pull",
+    "beta": AUTO,  # 1/D is right from few samples, and costs accuracy and NLL where there are thousands a class
     "covariance": "unit",
     "means": "axes",  # p(y|z) is the softmax of a linear layer, whatever else is set: with beta = 0 this is softmax
     "separation": "auto",
@@ -51,22 +55,32 @@ PRESETS: dict[str, dict[str, Any]] = {
 SOFTMAX: dict[str, Any] = {"covariance": "unit", "separation": 3**-0.5, "undecayed": ("pi",)}
 
 
-def check_beta(option: str, beta: float | str) -> None:
-    """A number from 0 on, or one such number per dimension, as in "1/D"."""
+def check_beta(option: str, beta: float | str, objective: str | None) -> None:
+    """A number from 0 on, one such number per dimension, as in "1/D", or for the pull "auto"."""
     if not isinstance(beta, str):
         check_positive(option, beta, zero=True)
         return
+    if beta == AUTO:
+        if objective != "pull":
+            raise ValueError(
+                f"{option}='auto' is for the objective 'pull': write '1/D' or nothing for others; got {objective!r}"
+            )
+        return
     number = beta.removesuffix(SHARED_OUT)
     if number == beta or not number.replace(".", "", 1).isdecimal():
-        raise ValueError(f"{option} must be a finite number >= 0, or a text such as '1/D'; got {beta!r}")
+        raise ValueError(f"{option} must be a finite number >= 0, 'auto', or a text such as '1/D'; got {beta!r}")
 
 
-def beta_at(beta: float | str, latent_dim: int) -> float:
-    """The weight that beta is in so many dimensions.
+def beta_at(beta: float | str, latent_dim: int, per_class: float = UNKNOWN) -> float:
+    """The weight that beta is in D dimensions; "auto" with n samples a class is min(1, ENOUGH / n) / D.
 
-    >>> beta_at("3/D", 12), beta_at(0.5, 12)
-    (0.25, 0.5)
+    So the pull on a class's latents, a sum over its samples, grows no more once there are enough: the data outweigh it.
+
+    >>> beta_at("3/D", 12), beta_at(0.5, 12), beta_at("auto", 10, 50), beta_at("auto", 10, 5000)
+    (0.25, 0.5, 0.1, 0.002)
     """
+    if beta == AUTO:
+        return min(1.0, ENOUGH / per_class) / latent_dim
     return float(beta.removesuffix(SHARED_OUT)) / latent_dim if isinstance(beta, str) else beta
 
 
@@ -78,6 +92,8 @@ def defaults_for(preset: str | None, **named: Any) -> dict[str, Any]:
 
     >>> [defaults_for(None, objective=given)["means"] for given in (None, "pull", "vc", "ce")]
     ['axes', 'axes', 'learned', 'learned']
+    >>> [defaults_for("recommended", objective=given)["beta"] for given in (None, "bottleneck")]
+    ['auto', '1/D']
     """
     if preset is not None:
         check_choice("preset", preset, PRESETS)
@@ -89,6 +105,8 @@ def defaults_for(preset: str | None, **named: Any) -> dict[str, Any]:
     asked = [named.get(name) or default[name] for name in ("objective", "prior", "means")]
     if default is PAPER and asked[0] in ("pull", "bottleneck"):  # its objective, with something else of another geometry
         default = _around(RECOMMENDED if asked[0] == "pull" else BOTTLENECK, named)
+    if default["beta"] in (AUTO, PER_DIMENSION):
+        default = default | {"beta": AUTO if asked[0] == "pull" else PER_DIMENSION}
     return default | SOFTMAX if asked == ["ce", "gaussian", "learned"] else default
 
 

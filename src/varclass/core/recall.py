@@ -12,7 +12,6 @@ from varclass.core.head import VariationalHead
 from varclass.core.objectives import OBJECTIVES, Objective
 from varclass.core.options import Registry
 from varclass.core.posterior import POSTERIORS
-from varclass.core.presets import beta_at
 from varclass.core.priors import PRIORS
 from varclass.core.ratio import RATIOS
 
@@ -30,6 +29,7 @@ def options_of(head: VariationalHead) -> dict[str, Any]:
     prior, weight = head.class_prior, head.class_weight
     return {
         **_objective_options(head),
+        "samples": head.samples,
         "latent_dim": None if isinstance(head.projection, nn.Identity) or prior.means == "axes" else head.latent_dim,
         "prior": "gaussian" if isinstance(prior, AxesPrior) else _name_of(PRIORS, prior),
         "covariance": prior.covariance,
@@ -53,10 +53,7 @@ def _objective_options(head: VariationalHead) -> dict[str, Any]:
     again: Objective = OBJECTIVES[name].with_beta(1.0 if beta is None else beta)
     if vars(again) != vars(objective):
         return {"objective": objective, "beta": None}
-    shared = head.shared_beta
-    if shared is not None and beta == beta_at(shared, head.latent_dim):  # and is still the one the head was built with
-        beta = shared
-    return {"objective": name, "beta": beta}
+    return {"objective": name, "beta": head.named_beta}
 
 
 def _name_of(registry: Registry, value: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from varclass.encoders import resnet, small, text, wide_resnet  # noqa: F401 (importing registers them)
+from varclass.encoders import resnet, small, sprint, text, wide_resnet  # noqa: F401 (importing registers them)
 from varclass.encoders.contract import ENCODERS, SHAPES, Encoder, check_dropout, check_shape
 from varclass.encoders.imported import PATTERN, import_encoder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from varclass.core.options import Registry, check_choice, check_count
 
@@ -26,6 +26,9 @@ class Encoder(nn.Module):
     pattern: ClassVar[str]  # how the name is written: "wrn-<depth>-<width>"
     kinds: ClassVar[tuple[str, ...]]  # of inputs: "image", "vector", "text"
     out_features: int
+
+    def look_at(self, inputs: Tensor) -> None:
+        """Take from some training inputs, as it will get them, what it needs before training: nothing, unless it says so."""
 
     @classmethod
     def arguments(cls, numbers: tuple[int, ...], shape: tuple[int, ...]) -> dict[str, Any]:

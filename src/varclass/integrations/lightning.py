@@ -27,7 +27,7 @@ class VariationalModule(LightningModule):
     nothing is done by hand. Subclass it to log more or to schedule the learning rate.
 
     Args:
-        model: the classifier.
+        model: the classifier; the Trainer does not tell its head how many samples there are, `samples=` does.
         lr: the encoder's learning rate; those of the head follow by its multipliers.
         weight_decay: the encoder's; theta and pi have none.
         optimizer: a torch optimizer class.

@@ -174,7 +174,7 @@ def convert(
         keep: take the layer over. False starts from a new head with `VariationalHead`'s defaults, for a model whose
             layer is not trained yet.
         example: inputs, as the model takes them, on which to check that the predictions are kept.
-        options: of `VariationalHead.from_linear`, or with keep=False of `VariationalHead`.
+        options: of `VariationalHead.from_linear`, or with keep=False of `VariationalHead`, such as `samples=len(rows)`.
     """
     name = _check_model(model, layer)
     if not keep and example is not None:

@@ -63,8 +63,8 @@ ARMS: dict[str, Arm] = {
 COMPARED = tuple(name for name in ARMS if name not in GRID)
 
 
-def settings_of(arm: str, data: str, size: int | None = None) -> dict[str, Any]:
+def settings_of(arm: str, data: str, encoder: str = "", size: int | None = None) -> dict[str, Any]:
     """What makes a run this arm: its own changes, and what validation data chose on this data where the paper is silent."""
     check_choice("arm", arm, ARMS)
-    chosen = CHOSEN.get(f"{data}/{size}", CHOSEN.get(data, {}))
+    chosen = next((CHOSEN[key] for key in (f"{data}/{size}", f"{data}/{encoder}", data) if key in CHOSEN), {})
     return dict(ARMS[arm].changes) | dict(ARMS[chosen[arm]].changes if arm in chosen else {})

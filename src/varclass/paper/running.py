@@ -94,7 +94,9 @@ def chosen(recipe: Recipe, request: Request) -> list[Experiment]:
 
 def spec_of(experiment: Experiment, arm: str, seed: int) -> RunSpec:
     """The spec of one model, complete: it names the run, and a later default cannot change what it was."""
-    changes = dict(experiment.changes) | settings_of(arm, experiment.data, experiment.changes.get("data.limit"))
+    changes = dict(experiment.changes) | settings_of(
+        arm, experiment.data, experiment.encoder, experiment.changes.get("data.limit")
+    )
     spec = override(make_spec(experiment.data, experiment.encoder, changes, seed), {"training.epochs": experiment.epochs})
     return complete(spec, pick(experiment.data).kind)
 

@@ -26,6 +26,15 @@ RESIDUAL = {
     "training.precision": "bf16",
 }
 DEEP = RESIDUAL | {"training.epochs": 12}  # ResNet-50
+SPRINT = RESIDUAL | {
+    "encoder.options": {"mirror": True},
+    "training.epochs": 50,
+    "training.batch_size": 1024,
+    "training.lr": 0.8,
+    "training.weight_decay": 1.4e-3,
+    "training.warmup": 0.1,
+    "training.augment": ("crop", "flip", "cutout"),
+}
 TINY = DEEP | {"encoder.options": {"halvings": 1}}
 FEW = {"training.epochs": 60, "training.batch_size": 64}  # hundreds of samples
 FEW_PHOTOGRAPHS = {
@@ -49,6 +58,8 @@ SCHEDULES: dict[tuple[str, str], Mapping[str, Any]] = {
     ("cifar100", "wrn-28-10"): RESIDUAL,
     ("cifar10", "resnet-18"): RESIDUAL,
     ("cifar100", "resnet-18"): RESIDUAL,
+    ("cifar10", "sprint-128"): SPRINT,
+    ("cifar100", "sprint-128"): SPRINT,
     ("cifar10", "resnet-50"): DEEP,
     ("cifar100", "resnet-50"): DEEP,
     ("tiny_imagenet", "resnet-50"): TINY,

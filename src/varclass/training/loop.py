@@ -135,7 +135,7 @@ def _new_record(spec: RunSpec, data: TrainingData) -> dict[str, Any]:
 def _make_model(spec: RunSpec, data: TrainingData) -> Classifier:
     """The model as it starts: the same in every process."""
     seed_everything(spec.seed)
-    return build_model(spec, data.task, data.train)
+    return build_model(spec, data.task, data.train, data.samples)
 
 
 def _make_plan(spec: RunSpec, samples: int, processes: int) -> Plan:

@@ -12,14 +12,22 @@ from varclass.classifier import Classifier
 from varclass.core.head import VariationalHead
 from varclass.data.split import Split
 from varclass.encoders.build import build_encoder
+from varclass.encoders.contract import Encoder
 from varclass.encoders.standardize import Standardize
 from varclass.encoders.tokenizer import HashTokenizer
 from varclass.training.spec import RunSpec
 from varclass.training.task import Task
 
+LOOKED_AT = 2000  # training inputs that an encoder may see before training
 
-def build_model(spec: RunSpec, task: Task, train: Split | None = None) -> Classifier:
-    """The classifier of a complete spec. Without a training split its input scaling is left for a state dict to fill in."""
+
+def build_model(spec: RunSpec, task: Task, train: Split | None = None, samples: int | None = None) -> Classifier:
+    """The classifier of a complete spec. Without a training split its input scaling is left for a state dict to fill in.
+
+    `samples` are those that beta="auto" gives way to: of a fold, those of the run that is kept; None: the split's, if any.
+    """
+    if samples is None and train is not None:
+        samples = len(train)
     encoder = build_encoder(
         str(spec.encoder.name),
         kind=task.kind,
@@ -27,13 +35,16 @@ def build_model(spec: RunSpec, task: Task, train: Split | None = None) -> Classi
         dropout=spec.encoder.dropout,
         options=spec.encoder.options,
     )
-    head = VariationalHead(encoder.out_features, len(task.classes), **asdict(spec.head))
+    head = VariationalHead(encoder.out_features, len(task.classes), samples=samples, **asdict(spec.head))
     if task.kind == "text":
         return Classifier(encoder, head)
     if train is None:
         scaling = Standardize([0.0] * task.shape[0], [1.0] * task.shape[0])
     else:
         scaling = Standardize.fit(train.inputs, train.kind)
+        if isinstance(encoder, Encoder):
+            first = as_tensor(np.asarray(train.inputs[np.arange(min(LOOKED_AT, len(train)))]), task)
+            encoder.look_at(scaling(model_input(first)))
     return Classifier(nn.Sequential(scaling, encoder), head)
 
 

@@ -115,7 +115,9 @@ class Run:
         if not self.finished:
             status = self.record["status"]
             raise ValueError(f"{self.path} has no trained model yet ({status}): varclass fit --resume {self.path}")
-        model = build_model(self.spec, Task.from_dict(self.record["task"]))
+        spec, record = self.spec, self.record
+        samples = record["samples"]["train"] + (0 if spec.data.fold is None else record["samples"]["validation"])
+        model = build_model(spec, Task.from_dict(record["task"]), samples=samples)
         model.load_state_dict(load_file(self.weights))
         return model.to(device).eval()
 

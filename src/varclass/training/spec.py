@@ -36,7 +36,7 @@ class DataSpec:
     per_class: int | None = None  # training samples of every class
     size: int | None = None  # height and width that your own images of several sizes are scaled to
     length: int = 64  # tokens of a text
-    cross_fit: int | None = None  # folds that settle sigma where nothing is held out; None: 3 where it can be settled
+    cross_fit: int | None = None  # folds that settle sigma where nothing is held out; None: 5 where it can be settled
     fold: int | None = None  # the one of them, from 0, that is held out: of the runs that cross-fitting makes
 
 
@@ -250,7 +250,7 @@ def _check_head(head: HeadSpec) -> None:
     if isinstance(head.separation, str) and head.separation != AUTO:
         raise ValueError(f"head.separation must be a number or {AUTO!r}; got {head.separation!r}")
     if head.beta is not None:
-        presets.check_beta("head.beta", head.beta)
+        presets.check_beta("head.beta", head.beta, head.objective)
 
 
 def _check_training(t: TrainingSpec) -> None:

@@ -42,6 +42,7 @@ class TrainingData:
     train: Split
     validation: Split | None
     fingerprint: str  # of what is trained on: a run is not continued on other data
+    samples: int | None = None  # if others than `train` has: those of the run that is kept, of a fold
 
 
 def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
@@ -58,7 +59,9 @@ def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
         train = subset(train, data.limit, seed)
     if data.per_class is not None:
         train = subset(train, seed=seed, per_class=data.per_class)
+    samples = None
     if data.fold is not None and data.cross_fit:
+        samples = len(train)
         train, validation = hold_out_fold(train, data.cross_fit, data.fold, seed)
     elif data.validation == 0:
         validation = None
@@ -69,7 +72,7 @@ def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
                 f"got {len(train)}: --validation 0 trains on all of them"
             )
         train, validation = carve(train, data.validation, seed)
-    return TrainingData(task_of(train, data.length), train, validation, fingerprint(train))
+    return TrainingData(task_of(train, data.length), train, validation, fingerprint(train), samples)
 
 
 def task_of(split: Split, length: int) -> Task:

@@ -22,6 +22,7 @@ from varclass.training.augmentation import smooth
 from varclass.training.batches import Plan, Share, Source, chances, on_device, seed_everything, transform
 from varclass.training.checkpoint import Checkpoint, load_checkpoint, optimizer_tensors, restore_optimizer, save_checkpoint
 from varclass.training.crossfit import CrossFit
+from varclass.training.defaults import FOLDS
 from varclass.training.history import finite
 from varclass.training.interruption import Interrupted, Interruption
 from varclass.training.launch import Launch, share_of
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 LOG_EVERY = 50  # steps at most between two lines of the history
 WORTH_COMPILING = 2000  # steps
 CURES = "training stopped: try a smaller --lr, --clip 1, or a smaller --beta"
-UNSETTLED = f"separation auto needs {FEWEST} validation samples (--validation 0.1) or folds (--cross-fit 3): it stays at"
+UNSETTLED = f"separation auto needs {FEWEST} validation samples (--validation 0.1) or folds (--cross-fit {FOLDS}): it stays at"
 
 
 class NonFinite(ValueError):

@@ -46,7 +46,8 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         dropout: of the perceptron's hidden layers.
         latent_dim: D of z. None: n_classes for the recommended head; for the paper's, n_classes - 1 and at least 16, or with
             an encoder of yours, its features as they are.
-        objective, beta, preset: as in `VariationalHead`.
+        objective, beta, preset: as in `VariationalHead`. beta="auto" gives way to the rows that the model is trained on; those
+            of `partial_fit` are not known beforehand, unless head_options={"samples": 5000} says so.
         head_options: anything else of `VariationalHead`, as a dictionary: {"covariance": "shared", "ratio": "mlp"}.
         class_prior: p(y) for prediction, in the order of `classes_`, where it is not that of the training data.
         standardize: scale every feature to mean 0 and variance 1, inside the model.
@@ -100,7 +101,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
         tol: float = 1e-4,
-        cross_fit: int = 3,
+        cross_fit: int = 5,
         random_state: int | np.random.RandomState | None = None,
         device: str | torch.device = "cpu",
         verbose: int = 0,
@@ -150,7 +151,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         folds = self._folds(parts[1])
         with self._seeded():
             held = self._cross_fit(parts, folds, settings)
-            self._build(*parts)
+            self._build(*parts, samples=len(parts[1]))
             if held is not None:
                 self.model_.head.widen()
             self.history_ = train(self.model_, self._arrays(*parts), held_out, settings, self._report)
@@ -172,7 +173,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         seen = []
         for rows, rest in StratifiedKFold(folds, shuffle=True, random_state=0).split(parts[0], parts[1]):
             some, others = (tuple(part[chosen] for part in parts) for chosen in (rows, rest))
-            self._build(*some)
+            self._build(*some, samples=len(parts[1]))  # all of them: the same pull as on the model that is kept
             self.model_.head.widen()
             train(self.model_, self._arrays(*some), None, settings, lambda row: None)
             held_out = self._arrays(*others)
@@ -255,7 +256,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _latent_dim(self) -> int | None:
         return None if self.latent_dim is None else whole("latent_dim", self.latent_dim, 1)
 
-    def _build(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
+    def _build(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, *, samples: int | None = None) -> None:
         rows = torch.tensor(x[:2], device=self.device)
         layer = fit_standardize(x, weight).to(rows.device) if self.standardize else nn.Identity()
         model = build_model(
@@ -265,12 +266,12 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             hidden=layer_sizes(self.hidden_layer_sizes),
             latent_dim=self._latent_dim(),
             dropout=check_dropout(self.dropout),
-            head_options=self._head_options(),
+            head_options={"samples": samples, **self._head_options()},
         )
         asked = (self.head_options or {}).get("separation") == AUTO  # it is the default too, and then nobody need be told
         if asked and not self.early_stopping and not self._folds(codes):
             warnings.warn(
-                f"separation='auto' stays at {model.head.separation:.2f}: it needs the held-out data of cross_fit=3 or "
+                f"separation='auto' stays at {model.head.separation:.2f}: it needs the held-out data of cross_fit=5 or "
                 "early_stopping=True, 20 samples or more",
                 stacklevel=3,
             )

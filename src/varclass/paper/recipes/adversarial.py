@@ -11,7 +11,7 @@ from varclass.paper.findings import HIGHER, Cell, Check, Finding
 from varclass.paper.measured import Measured
 from varclass.paper.reading import checks_of, label_of, place_of, sections
 from varclass.paper.recipe import Experiment, Recipe
-from varclass.paper.recipes.cifar import ARMS, THREE, narrow, quick, wide
+from varclass.paper.recipes.cifar import ARMS, FORMS, THREE, quick
 from varclass.report.attacks import attacks
 from varclass.report.markup import Markup
 
@@ -80,7 +80,7 @@ RECIPE = Recipe(
     ),
     full=(
         Experiment("mnist", "lenet", ARMS, 5, SUITES, MNIST | {"samples": 2000}),
-        *(form(data, SUITES) for form in (wide, narrow) for data in ("cifar10", "cifar100")),
+        *(form(data, SUITES) for form in FORMS for data in ("cifar10", "cifar100")),
     ),
     cells=cells,
     findings=findings,

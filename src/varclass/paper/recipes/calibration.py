@@ -14,7 +14,7 @@ from varclass.paper.findings import COMPARABLE, LOWER, Cell, Check, Finding, Pub
 from varclass.paper.measured import Measured
 from varclass.paper.reading import checks_of, label_of, place_of, sections
 from varclass.paper.recipe import Experiment, Recipe
-from varclass.paper.recipes.cifar import SMALL, THREE, narrow, quick, wide
+from varclass.paper.recipes.cifar import FORMS, SMALL, THREE, quick
 from varclass.report.clean import reliability
 from varclass.report.groups import Group, holding
 from varclass.report.markup import Markup
@@ -131,7 +131,7 @@ RECIPE = Recipe(
     claim=CLAIM,
     quick=tuple(quick(data, ("clean",), arms=(*THREE, "vmf"), stands_for=RESNET) for data in ("cifar10", "cifar100")),
     full=(
-        *(form(data, ("clean",)) for form in (wide, narrow) for data in ("cifar10", "cifar100")),
+        *(form(data, ("clean",)) for form in FORMS for data in ("cifar10", "cifar100")),
         *(Experiment(data, RESNET, ALL, 5) for data in ("cifar10", "cifar100")),
         Experiment("tiny_imagenet", RESNET, (*THREE, "pull"), 5),
     ),

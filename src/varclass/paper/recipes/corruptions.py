@@ -14,7 +14,7 @@ from varclass.paper.findings import COMPARABLE, HIGHER, LOWER, Cell, Check, Find
 from varclass.paper.measured import Measured
 from varclass.paper.reading import checks_of, label_of, name_of, place_of, sections
 from varclass.paper.recipe import Experiment, Recipe
-from varclass.paper.recipes.cifar import MEASURED, THREE, narrow, quick, wide
+from varclass.paper.recipes.cifar import FORMS, MEASURED, THREE, quick
 from varclass.report.markup import Markup
 from varclass.report.shift import shift
 
@@ -102,7 +102,7 @@ RECIPE = Recipe(
     claim=CLAIM,
     quick=(quick("cifar10", SUITES, QUICK),),
     full=(  # from the least to the most complex data
-        *(form(data, SUITES) for form in (wide, narrow) for data in ("cifar10", "cifar100")),
+        *(form(data, SUITES) for form in FORMS for data in ("cifar10", "cifar100")),
         Experiment("tiny_imagenet", "resnet-50", THREE, 5, SUITES, MEASURED),
     ),
     cells=cells,

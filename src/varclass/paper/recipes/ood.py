@@ -13,7 +13,7 @@ from varclass.paper.findings import COMPARABLE, Cell, Check, Finding, Published
 from varclass.paper.measured import Measured
 from varclass.paper.reading import checks_of, label_of, name_of, place_of, sections
 from varclass.paper.recipe import Recipe
-from varclass.paper.recipes.cifar import narrow, quick, wide
+from varclass.paper.recipes.cifar import FORMS, quick
 from varclass.paper.tsne import draw_tsne, tsne
 from varclass.report.comparing import SCORES
 from varclass.report.groups import Group
@@ -97,7 +97,7 @@ RECIPE = Recipe(
     title="Outliers: AUROC and t-SNE",
     claim=CLAIM,
     quick=(quick("cifar10", SUITES, {"outliers": ("svhn", "cifar100"), "samples": 1000}),),
-    full=tuple(form(data, SUITES) for form in (wide, narrow) for data in ("cifar10", "cifar100")),
+    full=tuple(form(data, SUITES) for form in FORMS for data in ("cifar10", "cifar100")),
     cells=cells,
     findings=findings,
     figures=figures,
