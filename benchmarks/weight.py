@@ -32,7 +32,7 @@ from varclass.evaluation.shift import shift
 from varclass.evaluation.subject import Options, Subject
 from varclass.metrics import over_seeds, score
 from varclass.paper.arms import SOFTMAX
-from varclass.paper.schedules import make_spec
+from varclass.paper.schedules import SPRINT, make_spec
 from varclass.training.defaults import complete
 from varclass.training.files import write_json, write_text
 from varclass.training.launch import Launch
@@ -123,7 +123,7 @@ def measure(name: str, form: str, seed: int, options: argparse.Namespace) -> dic
     changes = {key: json.loads(value) for key, _, value in (each.partition("=") for each in others)}
     changes = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
     fewer = {"data.validation": HELD_OUT, "data.limit": options.limit, "training.epochs": options.epochs}
-    spec = complete(make_spec(name, options.encoder, head | fewer | changes, seed), "image")
+    spec = complete(make_spec(name, options.encoder, SPRINT | head | fewer | changes, seed), "image")
     with tempfile.TemporaryDirectory() as folder:
         run = fit(
             spec, Path(folder), data_root=options.data, launch=Launch(options.device, options.compile, deterministic=False)
