@@ -28,7 +28,7 @@ RESIDUAL = {
 DEEP = RESIDUAL | {"training.epochs": 12}  # ResNet-50
 SPRINT = RESIDUAL | {
     "encoder.options": {"mirror": True},
-    "training.epochs": 50,
+    "training.epochs": 40,
     "training.batch_size": 1024,
     "training.lr": 0.8,
     "training.weight_decay": 1.4e-3,
@@ -58,7 +58,7 @@ SCHEDULES: dict[tuple[str, str], Mapping[str, Any]] = {
     ("cifar100", "wrn-28-10"): RESIDUAL,
     ("cifar10", "resnet-18"): RESIDUAL,
     ("cifar100", "resnet-18"): RESIDUAL,
-    ("cifar10", "sprint-128"): SPRINT,
+    ("cifar10", "sprint-128"): SPRINT | {"training.epochs": 30},
     ("cifar100", "sprint-128"): SPRINT,
     ("cifar10", "resnet-50"): DEEP,
     ("cifar100", "resnet-50"): DEEP,
