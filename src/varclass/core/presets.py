@@ -80,7 +80,7 @@ def beta_at(beta: float | str, latent_dim: int, per_class: float = UNKNOWN) -> f
     (0.25, 0.5, 0.1, 0.002)
     """
     if beta == AUTO:
-        return min(1.0, ENOUGH / per_class) / latent_dim
+        return min(1.0, (ENOUGH / per_class) ** 2) / latent_dim
     return float(beta.removesuffix(SHARED_OUT)) / latent_dim if isinstance(beta, str) else beta
 
 
