@@ -17,7 +17,7 @@ from varclass.paper.findings import Cell, Finding
 from varclass.paper.measured import Measured
 from varclass.paper.reading import label_of, place_of
 from varclass.paper.recipe import Experiment, Recipe
-from varclass.paper.schedules import RESIDUAL, SPRINT, TINY
+from varclass.paper.schedules import DEEP, RESIDUAL, SPRINT
 
 MNIST = {"data.limit": 1000, "data.validation": 0.5}
 FEW_CIFAR = {"data.limit": 2000, "data.validation": 0.5}
@@ -26,13 +26,14 @@ SLOWER = {"training.epochs": 12, "training.batch_size": 128, "training.lr": 0.1}
 PROXY = {"data.limit": 10_000} | RESIDUAL | SLOWER | {"data.validation": 0.2}
 # Of the encoders whose rates are high or whose features are many: half of the samples, for as long as it takes to see.
 HALF = {"data.limit": 25_000} | SPRINT | {"data.validation": 0.2, "training.epochs": 16}
-TINY_PROXY = {"data.limit": 25_000} | TINY | {"data.validation": 0.2, "training.epochs": 8}
+HALF_DEEP = {"data.limit": 25_000} | DEEP | {"data.validation": 0.2, "training.epochs": 6}
 FEWER_EPOCHS = FEW_CIFAR | {"training.epochs": 60}
 # On CIFAR a part of the grid: with SGD, learned variances have to move slowly, or means start near.
 PARTS = tuple(f"{arm}:{beta:g}:{rest}" for arm in ("gm", "vc") for beta in (0.001, 0.01, 0.1) for rest in ("1", "4:thetax0.1"))
 SLOW = tuple(
     f"{arm}:{beta:g}:{rest}" for arm in ("gm", "vc") for beta in (0.001, 0.01, 0.1) for rest in ("1:thetax0.1", "4:thetax0.01")
 )
+DEEPER = tuple(f"{arm}:0.001:{rest}" for arm in ("gm", "vc") for rest in ("1:thetax0.1", "4:thetax0.01"))
 PULLS = tuple(name for name in GRID if name.startswith("pull:"))
 
 
@@ -89,7 +90,7 @@ RECIPE = Recipe(
         tried("cifar100", "resnet-18", 1, PROXY, (*PARTS, *PULLS)),
         tried("cifar10", "sprint-128", 1, HALF, SLOW),
         tried("cifar100", "sprint-128", 1, HALF, SLOW),
-        tried("tiny_imagenet", "resnet-50", 1, TINY_PROXY, SLOW),
+        tried("cifar100", "resnet-50", 1, HALF_DEEP, DEEPER),
     ),
     cells=cells,
     findings=findings,
