@@ -40,6 +40,7 @@ from varclass.training.provenance import provenance
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 SOFTMAX = {"objective": "ce", "means": "axes"}
+ONE = {"beta": "1/D"}
 SHARES = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30")  # of beta
 FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax": ("softmax", SOFTMAX),
@@ -47,19 +48,22 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax, covariance": ("softmax, covariance settled", SOFTMAX | {"separation": "auto"}),
     "smoothing": ("softmax, label smoothing 0.05", SOFTMAX),
     "default": ("the default", {}),
-    "sigma": ("sigma alone settled", {}),
+    "sigma": ("beta 1/D, sigma alone settled", ONE),
     **{f"{share}/D": (f"beta {share}/D", {"beta": f"{share}/D"}) for share in SHARES},
-    "near": ("means near (90% anticipated), sigma alone settled", {}),
-    "unsettled": ("means near, nothing settled", {}),
-    "far": ("means far, nothing settled", {}),
-    "simplex": ("means on a simplex in C - 1 dimensions", {"objective": "pull", "means": "simplex", "separation": "auto"}),
+    "near": ("beta 1/D, means near (90% anticipated), sigma alone settled", ONE),
+    "unsettled": ("beta 1/D, means near, nothing settled", ONE),
+    "far": ("beta 1/D, means far, nothing settled", ONE),
+    "simplex": (
+        "means on a simplex in C - 1 dimensions",
+        ONE | {"objective": "pull", "means": "simplex", "separation": "auto"},
+    ),
     "bottleneck": ("the bound with a Gaussian q(z|x)", {"objective": "bottleneck"}),
     "vc": ("VC on the same axes, quadratic ratio, sigma settled", {"objective": "vc", "means": "axes", "ratio": "quadratic"}),
     "gm, paper": ("GM with the paper's geometry", {"objective": "gm"}),
     "vc, paper": ("VC with the paper's geometry", {"objective": "vc"}),
     "softmax, all": ("softmax, nothing held out", SOFTMAX),
     "smoothing, all": ("softmax, label smoothing, nothing held out", SOFTMAX),
-    "default, all": ("the default, nothing held out", {}),
+    "1/D, all": ("beta 1/D, nothing held out", ONE),
 }
 WHOLE = {"softmax, covariance", "default", *(f"{share}/D" for share in SHARES)}  # the covariance is settled
 SETTLED = WHOLE | {"softmax, temperature", "sigma", "near", "simplex", "bottleneck", "vc"}
@@ -81,7 +85,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     source = provenance(torch.device("cpu")) | {"command": ["benchmarks/default.py"]}
-    rows = kept(options.save, options.tasks.split(","))
+    rows = kept(options.save, options.tasks.split(","), options.forms.split(";"))
     for task in options.tasks.split(","):
         for seed in range(options.seeds):
             data = read_task(task, seed, options.data)
@@ -97,12 +101,12 @@ def main() -> None:
     print(as_markdown(rows, source))
 
 
-def kept(save: Path | None, tasks: list[str]) -> list[dict[str, Any]]:
-    """What the file to write already has of other tasks."""
+def kept(save: Path | None, tasks: list[str], forms: list[str]) -> list[dict[str, Any]]:
+    """What the file to write already has of other tasks and forms."""
     if save is None or not save.with_suffix(".json").is_file():
         return []
     found = json.loads(save.with_suffix(".json").read_text())
-    return [{"commit": found["commit"]} | row for row in found["rows"] if row["task"] not in tasks]
+    return [row for row in found["rows"] if row["task"] not in tasks or row["form"] not in forms]
 
 
 def read_task(task: str, seed: int, root: Path | None) -> Task:
@@ -133,7 +137,7 @@ def run(form: str, data: Task, seed: int, encoder: str) -> dict[str, Any]:
     order = torch.from_numpy(np.random.default_rng(seed).permutation(len(y)))
     held_out = order[: 0 if form.endswith("all") else int(0.15 * len(y))]
     rows = order[len(held_out) :]
-    model = make_model(form, x, classes, len(held_out), encoder)
+    model = make_model(form, x, classes, len(rows), len(held_out), encoder)
     train(model, x[rows], y[rows], few=len(y) <= FEW, smoothing=0.05 if form.startswith("smoothing") else 0.0)
     with torch.no_grad():
         if form in SETTLED:
@@ -161,7 +165,7 @@ def train(model: Classifier, x: Tensor, y: Tensor, *, few: bool = True, smoothin
     model.eval()
 
 
-def make_model(form: str, x: Tensor, classes: int, held_out: int, named: str) -> Classifier:
+def make_model(form: str, x: Tensor, classes: int, samples: int, held_out: int, named: str) -> Classifier:
     """An encoder for these inputs, the named one for images, and the form's head."""
     if x.dim() == 2:
         encoder: nn.Module = nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh())
@@ -174,7 +178,7 @@ def make_model(form: str, x: Tensor, classes: int, held_out: int, named: str) ->
         options["latent_dim"] = classes - 1
     if form == "vc":
         options["separation"] = far(classes)
-    head = VariationalHead(features, classes, **options)
+    head = VariationalHead(features, classes, samples=samples, **options)
     if (form in SETTLED - {"near"} and held_out >= FEWEST) or form == "far":
         head.widen()
     return Classifier(encoder, head)

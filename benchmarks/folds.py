@@ -88,7 +88,7 @@ def fit(form: str, samples: Split, seed: int) -> Classifier:
     """A tanh layer and the form's head, trained as in benchmarks/default.py with means far apart, as where settling follows."""
     torch.manual_seed(seed)
     x, y = tensors(samples)
-    head = VariationalHead(x.shape[1], len(samples.classes), **FORMS[form])
+    head = VariationalHead(x.shape[1], len(samples.classes), samples=len(samples), **FORMS[form])
     head.widen()
     model = Classifier(nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh()), head)
     train(model, x, y)

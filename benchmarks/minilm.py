@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
 import os
 import platform
 import time
@@ -42,6 +41,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import varclass
+from rows import add_options, read_rows
 from varclass import VariationalHead
 from varclass.core.consistency import FEWEST, HeldOut, look_at
 from varclass.data import Split, load, subset
@@ -95,20 +95,12 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=None, help="judge on so many test samples, in proportion")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--threads", type=int, default=1, help="of the CPU")
-    parser.add_argument("--save", type=Path, help="write FILE.json after every run, and FILE.md at the end")
-    parser.add_argument("--merge", type=Path, action="append", default=[], help="a FILE.json to take rows from; repeatable")
+    add_options(parser)
     options = parser.parse_args()
     if unknown := sorted(set(options.forms.split(",")) - set(FORMS)):
         parser.error(f"--forms takes some of {', '.join(FORMS)}; got {unknown[0]!r}")
     torch.set_num_threads(options.threads)
-    own = [options.save.with_suffix(".json")] if options.save and options.save.with_suffix(".json").is_file() else []
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for path in [*own, *options.merge]:
-        try:
-            for row in json.loads(path.read_text())["rows"]:
-                rows.setdefault(tuple(row[name] for name in KEY), row)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            parser.error(f"{path}: expected rows of this benchmark; got {error!r}: give another file, or move it away")
+    rows = read_rows(parser, options, KEY)
     origin, mode = origin_of(options.device), "fine-tuned" if options.layers else "frozen"
     for setting in options.sets.split(","):
         for seed in range(options.seeds):

@@ -4,10 +4,10 @@
     python benchmarks/weight.py [--data FOLDER] [--sets cifar10,cifar100] [--forms '0 0.1/D 1/D'] [--save results/weight]
 
 No test sample is looked at: 5,000 samples of the training split are set aside and judged on, clean, corrupted (five types at
-severity 3) and attacked (FGSM, PGD of ten steps). Of the others 4% are held out, and settle. The encoder is sprint-128, with the
-schedule of the paper's recipes but fewer epochs. Beta 0 is softmax, settled as the others are. A form may name other settings of
-the run after a semicolon: '0;training.lr=1.2'. A row that FILE.json has is not run again; `--merge` takes those of another
-machine, and with `--seeds 0` nothing runs.
+severity 3) and attacked (FGSM, PGD of ten steps). Of the others 4% are held out, and settle. The encoder is sprint-128, with
+the schedule of the paper's recipes but fewer epochs. Beta 0 is softmax, settled as the others are. A form may name other
+settings of the run after a semicolon: '0;training.lr=1.2'. A row that FILE.json has is not run again; `--merge` takes those of
+another machine, and with `--seeds 0` nothing runs.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rows import add_options, read_rows
 from varclass.data.sampling import subset
 from varclass.data.split import Split
 from varclass.evaluation.adversarial import adversarial
@@ -87,17 +88,9 @@ def main() -> None:
     parser.add_argument("--encoder", default=ENCODER)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=None)
-    parser.add_argument("--save", type=Path, help="write FILE.json after every run, and FILE.md at the end")
-    parser.add_argument("--merge", type=Path, action="append", default=[], help="a FILE.json to take rows from; repeatable")
+    add_options(parser)
     options = parser.parse_args()
-    own = [options.save.with_suffix(".json")] if options.save and options.save.with_suffix(".json").is_file() else []
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for path in [*own, *options.merge]:
-        try:
-            for row in json.loads(path.read_text())["rows"]:
-                rows.setdefault(tuple(row[name] for name in KEY), row)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            parser.error(f"{path}: expected rows of this benchmark; got {error!r}: give another file, or move it away")
+    rows = read_rows(parser, options, KEY)
     source = provenance(torch.device(options.device))
     origin = {"device": source["device"]["name"], "commit": source["commit"], "versions": source["versions"]}
     for name in options.sets.split(","):

@@ -67,7 +67,7 @@ def explain(option: str, heads: list[dict[str, Any]]) -> str:
     if option == "separation" and heads[0][option] is None:
         return ": drawn from N(0, 1)"
     if option == "beta" and heads[0][option] == AUTO:
-        return f": min(1, {ENOUGH} / n) / D with n training samples a class"
+        return f": min(1, ({ENOUGH} / n)^2) / D with n training samples a class"
     if option == "latent_dim" and heads[0][option] is None:
         features, classes = zip(*SIZES, strict=True)
         rules = {features: ": z is the features", classes: ": one for each class"}

@@ -1,5 +1,7 @@
 """The encoder that trains fast: whitened patches, convolutions that start as identities, biases that learn fast, mirrors."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -81,7 +83,7 @@ def test_features_are_the_largest_of_the_last_map():
 def test_as_many_parameters_as_published():
     """airbench96 counts 9.9 million at width 128; by formula, with 24 + 9 norms' biases and no output layer."""
     widths = (24, 128, 384, 512)
-    expected = 24 + sum(9 * (a * b + 2 * b * b) + 3 * b for a, b in zip(widths, widths[1:], strict=False))
+    expected = 24 + sum(9 * (a * b + 2 * b * b) + 3 * b for a, b in pairwise(widths))
     assert sum(parameter.numel() for parameter in Sprint(128).parameters()) == expected == 9_910_296
 
 

@@ -111,15 +111,15 @@ def test_folds_are_pulled_as_the_run_that_is_kept_though_they_have_fewer_samples
     made = spec(data={"name": str(data), "limit": 300, "validation": 0.0, "cross_fit": 3}, training={"epochs": 1})
     run = loop.fit(made, tmp_path, launch=CPU)
     assert run.spec.head.beta == "auto"
-    assert [*betas, run.load_model().head.objective.beta] == [pytest.approx(100 / 150 / 2, rel=1e-12)] * 8
-    assert "Pull(beta=0.3333) (auto: 150 samples a class)" in run.record["head"]
+    assert [*betas, run.load_model().head.objective.beta] == [pytest.approx((100 / 150) ** 2 / 2, rel=1e-12)] * 8
+    assert "Pull(beta=0.2222) (auto: 150 samples a class)" in run.record["head"]
 
 
 def test_a_run_with_validation_data_is_pulled_by_what_it_trains_on(spec, tmp_path):
     run = loop.fit(spec(data={"limit": 1197, "validation": 0.1}, training={"epochs": 1}), tmp_path, launch=CPU)
     assert run.record["samples"] == {"train": 1077, "validation": 120}
     head = run.load_model().head
-    assert head.objective.beta == pytest.approx(100 / 107.7 / 10, rel=1e-12)
+    assert head.objective.beta == pytest.approx((100 / 107.7) ** 2 / 10, rel=1e-12)
     for shown in (repr(head), run.record["head"]):
         assert "(auto: 107.7 samples a class)" in shown
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -115,7 +116,7 @@ class Sprint(Encoder):
         self.whitening = Whitening(channels)
         widths = [2 * channels * PATCH**2, width, 3 * width, 4 * width]
         drops = (0.0, 0.0, dropout)
-        stages = [Stage(*pair, drop) for pair, drop in zip(zip(widths, widths[1:], strict=False), drops, strict=True)]
+        stages = [Stage(*pair, drop) for pair, drop in zip(pairwise(widths), drops, strict=True)]
         self.stages = nn.Sequential(nn.GELU(), *stages)
         self.out_features = 4 * width
 

@@ -38,7 +38,7 @@ def make_grid() -> dict[str, Arm]:
             name = f"{arm}:{beta:g}:{separation:g}" + "".join(f":{group}x{rate:g}" for group, rate in rates.items())
             found[name] = Arm(label, head | {"training.lr_multipliers": rates})
     for shared in ("0.3/D", "1/D", "3/D", "10/D"):
-        found[f"pull:{shared}"] = Arm(f"default, beta {shared}", {"head.objective": "pull", "head.beta": shared})
+        found[f"pull:{shared}"] = Arm(f"pull, beta {shared}", {"head.objective": "pull", "head.beta": shared})
     return found
 
 
@@ -56,7 +56,15 @@ ARMS: dict[str, Arm] = {
     "ce-settled": Arm("CE, settled", SOFTMAX | {"head.separation": "auto"}),  # softmax, by all that settles the default
     "smoothing": Arm("CE, label smoothing", SOFTMAX | {"training.label_smoothing": 0.05}),
     "ce-means": Arm("CE", {"head.objective": "ce"}),  # where z is looked at: the same posterior in the encoder's own space
-    "gaussian-ce": Arm("Gaussian CE", {"head.objective": "ce", "head.covariance": "diagonal", "head.separation": 4.0, "training.lr_multipliers": {"theta": 0.01}}),
+    "gaussian-ce": Arm(
+        "Gaussian CE",
+        {
+            "head.objective": "ce",
+            "head.covariance": "diagonal",
+            "head.separation": 4.0,
+            "training.lr_multipliers": {"theta": 0.01},
+        },
+    ),
     "mc-dropout": Arm("MC-dropout", {"head.objective": "ce", "encoder.dropout": 0.2}, "mc-dropout", {"passes": 10}),
     **GRID,
 }
