@@ -15,7 +15,8 @@ from varclass.core.recall import options_of
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 1000, 10_000])
 @pytest.mark.parametrize(
-    ("per_class", "share"), [(1, 1.0), (50, 1.0), (100, 1.0), (101, (100 / 101) ** 2), (1000, 0.01), (4800, 1 / 2304), (10**6, 1e-8)]
+    ("per_class", "share"),
+    [(1, 1.0), (50, 1.0), (100, 1.0), (101, (100 / 101) ** 2), (1000, 0.01), (4800, 1 / 2304), (10**6, 1e-8)],
 )
 def test_it_is_one_per_dimension_up_to_a_hundred_samples_a_class_and_falls_with_their_number(classes, per_class, share):
     head = VariationalHead(4, classes, samples=per_class * classes)
@@ -126,7 +127,9 @@ def test_an_objective_set_by_hand_is_what_is_read_back():
 def test_a_linear_layer_takes_it_along():
     layer = torch.nn.Linear(8, 4)
     assert VariationalHead.from_linear(layer, samples=4 * 500).objective.beta == pytest.approx(0.04 / 4)
-    assert VariationalHead.from_linear(layer, objective="pull", means="learned", samples=4 * 500).objective.beta == pytest.approx(0.04 / 8)
+    assert VariationalHead.from_linear(
+        layer, objective="pull", means="learned", samples=4 * 500
+    ).objective.beta == pytest.approx(0.04 / 8)
 
 
 def test_repr_says_the_number_and_how_it_came_about():

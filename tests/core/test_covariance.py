@@ -258,3 +258,36 @@ def test_training_does_not_recompile_for_it():
         head.train()
     torch.compiler.reset()
     assert len(graphs) == 1
+
+
+def far_off(n, seed):
+    """Outputs of classes that two directions of one strong covariance mix up, far from what sigma alone can say."""
+    generator = torch.Generator().manual_seed(seed)
+    prior, y = AxesPrior(C, C, "unit", "axes", 2.0), torch.arange(n) % C
+    mixed = torch.eye(C, dtype=torch.float64)
+    mixed[0, 1] = mixed[1, 0] = 0.6
+    noise = torch.randn(n, C, generator=generator, dtype=torch.float64) @ mixed
+    z = float(prior.length) * torch.nn.functional.one_hot(y, C) + noise
+    return prior, float(prior.length) * z, y
+
+
+def test_a_covariance_far_from_round_is_followed_further_where_samples_say_so(monkeypatch):
+    prior, outputs, y = far_off(1500, 0)
+    _, others, labels = far_off(20_000, 1)
+    log_label = torch.full((C,), -math.log(C), dtype=torch.float64)
+
+    def judged(closeness):
+        monkeypatch.setattr(covariance, "CLOSENESS", closeness)
+        shape = best_shape(prior, log_label, outputs, y)
+        return shape.log_posterior(prior, others, log_label).gather(1, labels[:, None]).mean().item()
+
+    free, stiff = judged((1.0, 0.3)), judged((1.0,))
+    assert free > stiff + 1e-4
+    assert free == judged((0.3,))
+
+
+def test_of_round_latents_sigma_alone_is_settled():
+    torch.manual_seed(0)
+    prior, y = AxesPrior(C, C, "unit", "axes", 2.0), torch.arange(400) % C
+    outputs = float(prior.length) * prior.sample(y).double()
+    assert best_shape(prior, torch.full((C,), -math.log(C), dtype=torch.float64), outputs, y) is None

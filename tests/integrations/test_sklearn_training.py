@@ -292,16 +292,24 @@ def test_every_fold_is_pulled_as_the_model_that_is_kept_by_the_rows_that_it_trai
     model = VariationalClassifier(**options, **QUICK | {"max_iter": 1}).fit(x, y)
     folds = 0 if "early_stopping" in options else options.get("cross_fit", 5)
     assert len(built) == folds + 1
-    assert [each.head.objective.beta for each in built] == [pytest.approx(100 / (rows / 3) / 3, rel=1e-12)] * (folds + 1)
+    assert [each.head.objective.beta for each in built] == [pytest.approx(min(1, (100 / (rows / 3)) ** 2) / 3, rel=1e-12)] * (
+        folds + 1
+    )
     assert model.model_.head.samples == rows
 
 
 def test_rows_still_to_come_are_unknown_unless_somebody_says_how_many():
     first = VariationalClassifier(**QUICK).partial_fit(X, Y, classes=[0, 1, 2]).model_.head
-    assert (first.samples, first.objective.beta) == (None, pytest.approx(0.1 / 3, rel=1e-12))
+    assert (first.samples, first.objective.beta) == (None, pytest.approx(0.01 / 3, rel=1e-12))
     told = VariationalClassifier(head_options={"samples": 1500}, **QUICK)
     for head in (told.partial_fit(X, Y, classes=[0, 1, 2]).model_.head, told.fit(X, Y).model_.head):
-        assert (head.samples, head.objective.beta) == (1500, pytest.approx(0.2 / 3, rel=1e-12))
+        assert (head.samples, head.objective.beta) == (1500, pytest.approx(0.04 / 3, rel=1e-12))
+
+
+@pytest.mark.parametrize(("rare", "folds"), [(1, 0), (2, 2), (4, 4), (9, 5)])
+def test_there_are_no_more_folds_than_the_rarest_class_has_samples(rare, folds):
+    assert VariationalClassifier()._folds(np.repeat([0, 1], [40, rare])) == folds
+    assert VariationalClassifier(cross_fit=3)._folds(np.repeat([0, 1], [40, rare])) == min(folds, 3)
 
 
 def test_cross_fitting_settles_by_every_sample_as_one_not_trained_on_and_keeps_all_of_them_for_training():

@@ -151,7 +151,6 @@ def test_without_folds_it_stays_near_and_says_so(spec, tmp_path):
         ({"head": {"objective": "ce"}}, "nothing to settle"),
         ({"data": {"validation": 0.1}}, "a tenth is held out"),
         ({"data": {"limit": 19}}, "too few samples"),
-        ({"data": {"limit": 25}}, "a class with fewer samples than folds"),
     ],
 )
 def test_there_are_no_folds_where_they_would_be_of_no_use(sections, why, spec, tmp_path):
@@ -159,6 +158,19 @@ def test_there_are_no_folds_where_they_would_be_of_no_use(sections, why, spec, t
     sections["data"] = {"validation": 0.0} | sections["data"]
     run = loop.fit(spec(**sections), tmp_path, launch=CPU)
     assert "cross_fit" not in run.record, why
+
+
+@pytest.mark.parametrize(("rare", "crossed"), [(1, False), (2, True), (3, True)])
+def test_a_rare_class_is_crossed_as_long_as_every_folds_model_saw_one_of_it(rare, crossed, spec, tmp_path, monkeypatch):
+    seen, build = [], loop.build_model
+    monkeypatch.setattr(loop, "build_model", lambda *given: (seen.append(np.bincount(given[2].labels)), build(*given))[1])
+    data, y = tmp_path / "arrays.npz", np.repeat([0, 1], [40, rare])
+    x = np.random.default_rng(0).normal(size=(40 + rare, 5)).astype("float32")
+    np.savez(data, x_train=x, y_train=y, x_test=x, y_test=y)
+    run = loop.fit(spec(data={"name": str(data), "validation": 0.0}, training={"epochs": 1}), tmp_path, launch=CPU)
+    assert ("cross_fit" in run.record) is crossed
+    assert len(seen) == (6 if crossed else 1)
+    assert min(int(counts[1]) for counts in seen) == (rare - 1 if crossed else rare)
 
 
 def test_folds_are_parts_of_equal_size_with_every_class_in_each():

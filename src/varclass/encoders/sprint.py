@@ -84,9 +84,9 @@ class Stage(nn.Module):
 
 @ENCODERS.register("sprint")
 class Sprint(Encoder):
-    """Ten convolutions that train fast (airbench96, Jordan 2024): 1, 3 and 4 times `width` channels; 128 is the author's.
+    """Convolutional network made to train fast (airbench96): 1, 3 and 4 times `width` channels.
 
-    F = 4 * width. Of the author's recipe the network is here: whitened 2x2 patches, convolutions that start as identities,
+    F = 4 * width; the author's width is 128. Of his recipe the network is here: whitened 2x2 patches, convolutions that start as identities,
     biases that learn fast, features by max-pool. Dropout acts in the last stage, between the convolutions.
 
     Args:

@@ -34,9 +34,9 @@ class CrossFit:
 
 
 def wants_folds(spec: RunSpec, data: TrainingData, model: Classifier) -> bool:
-    """Whether there is something to settle, nothing else to settle it by, and enough of every class for each fold."""
+    """Whether there is something to settle, nothing else to settle it by, and two of every class: each fold's model saw one."""
     folds = 0 if spec.data.fold is not None else spec.data.cross_fit or 0
-    enough = len(data.train) >= FEWEST and np.bincount(data.train.labels).min() >= folds
+    enough = len(data.train) >= FEWEST and np.bincount(data.train.labels).min() >= 2
     return folds > 0 and enough and model.head.settles
 
 

@@ -59,7 +59,8 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         early_stopping: keep aside `validation_fraction` of the data, stop when the NLL there has not improved by `tol` for
             `n_iter_no_change` epochs, and return to the best weights.
         cross_fit: without early stopping, how sure to be is settled by so many folds: each is predicted by a model trained on
-            the others, and all of the data train the model that is kept. 0 for none, a head that does not settle has none.
+            the others, and all of the data train the model that is kept; fewer where a class has fewer samples. 0 for none,
+            a head that does not settle has none.
         random_state: seed of all that is random; the global generators are left alone.
         device: where to train and predict, such as "cuda". Pickle a model for another machine after `model_.cpu()`.
         verbose: 1 prints about ten lines of progress, 2 a line for each epoch.
@@ -161,10 +162,9 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return self._finish()
 
     def _folds(self, codes: np.ndarray) -> int:
-        """How many to settle by: none where a class has fewer samples, or all of them together are too few."""
-        folds = whole("cross_fit", self.cross_fit, 0)
-        enough = len(codes) >= FEWEST and np.bincount(codes).min() >= folds
-        return folds if folds > 1 and enough and not self.early_stopping else 0
+        """How many to settle by: as many as the rarest class has samples at most, and none of too few samples."""
+        folds = min(whole("cross_fit", self.cross_fit, 0), int(np.bincount(codes).min()))
+        return folds if folds > 1 and len(codes) >= FEWEST and not self.early_stopping else 0
 
     def _cross_fit(self, parts: tuple[Any, ...], folds: int, settings: Settings) -> HeldOut | None:
         """What `settle_from` takes, each sample's by a model that has not seen it; None if the head does not settle."""
