@@ -19,6 +19,7 @@ from varclass.core.consistency import far
 from varclass.core.objectives import OBJECTIVES
 from varclass.data.loading import load
 from varclass.data.sampling import carve
+from varclass.encoders.sprint import Whitening
 from varclass.training import loop, trainer
 from varclass.training.batches import Plan, Source, seed_everything
 from varclass.training.interruption import Interrupted
@@ -152,6 +153,18 @@ def test_the_same_spec_gives_the_same_bytes_and_another_seed_others(spec, tmp_pa
     other = fit(replace(chosen, seed=1), tmp_path / "a")
     assert other.path.name != first.path.name
     assert other.weights.read_bytes() != first.weights.read_bytes()
+
+
+def test_an_encoder_sees_training_inputs_as_it_will_get_them_and_keeps_what_it_saw(tmp_path):
+    x, y = np.random.default_rng(0).integers(256, size=(60, 16, 16, 1), dtype=np.uint8), np.arange(60) % 2
+    np.savez(tmp_path / "arrays.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    sections = {"data": {"name": str(tmp_path / "arrays.npz"), "limit": 40}, "training": {"epochs": 1}}
+    made = from_mapping(sections | {"encoder": {"name": "sprint-4"}})
+    scaling, encoder = fit(made, tmp_path / "runs").load_model().encoder
+    seen = prepare(made.data, None, 0).train
+    expected = Whitening(1)
+    expected.fit(scaling(torch.from_numpy(np.asarray(seen.inputs)).permute(0, 3, 1, 2) / 255))
+    torch.testing.assert_close(encoder.whitening.filters, expected.filters)
 
 
 def test_a_finished_run_is_returned_as_it_is(trained, monkeypatch):

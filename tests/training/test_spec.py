@@ -248,8 +248,9 @@ def test_limit_and_per_class_exclude_each_other():
 def test_defaults_follow_the_encoder_and_the_kind():
     assert complete(RunSpec(), "vector").encoder.name == "mlp"
     assert complete(RunSpec(), "image").training.optimizer == "adamw"
-    residual = complete(override(RunSpec(), {"encoder.name": "wrn-16-4"}), "image").training
-    assert (residual.optimizer, residual.lr, residual.weight_decay) == ("sgd", 0.1, 5e-4)
+    for name in ("wrn-16-4", "resnet-18", "sprint-8"):
+        residual = complete(override(RunSpec(), {"encoder.name": name}), "image").training
+        assert (residual.optimizer, residual.lr, residual.weight_decay) == ("sgd", 0.1, 5e-4)
     given = complete(override(RunSpec(), {"training.optimizer": "sgd", "training.lr": 0.3}), "image").training
     assert (given.lr, given.weight_decay) == (0.3, 5e-4)
 

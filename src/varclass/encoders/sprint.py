@@ -86,8 +86,8 @@ class Stage(nn.Module):
 class Sprint(Encoder):
     """Convolutional network made to train fast (airbench96): 1, 3 and 4 times `width` channels.
 
-    F = 4 * width; the author's width is 128. Of his recipe the network is here: whitened 2x2 patches, convolutions that start as identities,
-    biases that learn fast, features by max-pool. Dropout acts in the last stage, between the convolutions.
+    F = 4 * width; the author's width is 128. Of his recipe the network is here: whitened 2x2 patches, convolutions that start
+    as identities, biases that learn fast, features by max-pool. Dropout acts in the last stage, between the convolutions.
 
     Args:
         width: channels of the first stage.

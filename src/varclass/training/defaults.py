@@ -8,7 +8,7 @@ from varclass.core.consistency import AUTO
 from varclass.training.spec import RunSpec, complete_head
 
 ENCODER_FOR = {"image": "lenet", "vector": "mlp", "text": "text"}
-SGD_ENCODERS = ("wrn-", "resnet-")  # residual networks, trained as their papers do
+SGD_ENCODERS = ("wrn-", "resnet-", "sprint-")  # trained as their papers do
 RATES = {"sgd": (0.1, 5e-4), "adamw": (1e-3, 1e-2)}  # learning rate and weight decay
 TEXT_RATE = 5e-4  # a small Transformer, from scratch
 # To settle sigma by where nothing is held out: models of three folds train on two thirds and are less sure than the one that is
