@@ -122,6 +122,8 @@ MUTANTS = [
     ("core/recall.py", '"samples": head.samples', '"samples": None', "beta: samples of a rebuilt head"),
     ("core/presets.py", "min(1.0, (ENOUGH / per_class) ** 2)", "((ENOUGH / per_class) ** 2)", "beta: one per dimension at most"),
     ("core/presets.py", "min(1.0, (ENOUGH / per_class) ** 2)", "1.0", "beta: gives way to data"),
+    ("core/presets.py", "(ENOUGH / per_class) ** 2", "(ENOUGH / per_class)", "beta: by the square of the samples"),
+    ("core/covariance.py", "(closeness or 1.0) * max(100.0", "max(100.0", "covariance: how close to a round one"),
     ("core/presets.py", 'AUTO if asked[0] == "pull" else PER_DIMENSION', 'default["beta"]', "beta: the pull's alone"),
     ("core/head.py", "self.samples / self.num_classes", "self.samples", "beta: samples a class"),
     ("core/head.py", "self._beta if named else now", "self._beta", "beta: the objective's own"),

@@ -48,11 +48,15 @@ def load(
     return {split: held[split] for split in chosen}
 
 
+def check_present(name: str, root: str | Path | None, splits: Collection[str] | None = None) -> None:
+    """A DataError that names what is missing, unless the files of these splits are there; nothing is read."""
+    entry = pick(name)
+    _present(entry, data_root(root) if entry.sources else Path(), splits)
+
+
 def load_entry(entry: Entry, root: Path, splits: Collection[str] | None = None) -> dict[str, Split]:
     """The splits of one set of the catalogue under a data root."""
-    chosen = _chosen(entry.name, list(entry.files), splits)
-    if any(entry.missing(root, split) for split in chosen):
-        raise DataError(_missing(entry, root, chosen))
+    chosen = _present(entry, root, splits)
     held = {split: read_split(entry, root, split) for split in chosen}
     for split, part in held.items():
         if len(part) != entry.samples[split]:
@@ -93,6 +97,14 @@ def _chosen(name: str, known: list[str], splits: Collection[str] | None) -> list
     if unknown:
         raise DataError(f"{name}: expected splits among {', '.join(known)}; got {unknown[0]!r}")
     return [split for split in known if splits is None or split in splits]
+
+
+def _present(entry: Entry, root: Path, splits: Collection[str] | None) -> list[str]:
+    """The splits that were asked for, whose files are all there."""
+    chosen = _chosen(entry.name, list(entry.files), splits)
+    if any(entry.missing(root, split) for split in chosen):
+        raise DataError(_missing(entry, root, chosen))
+    return chosen
 
 
 def _missing(entry: Entry, root: Path, chosen: list[str]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from varclass.data.errors import DataError
-from varclass.data.loading import load, pick
+from varclass.data.loading import check_present, pick
 from varclass.evaluation.evaluate import evaluate
 from varclass.evaluation.subject import NOISE, Options
 from varclass.paper.arms import ARMS, settings_of
@@ -106,7 +106,7 @@ def lacking(job: Job, data_root: str | None) -> str:
     entry = pick(job.spec.data.name)
     wanted = [split for split in ("train", "test", *job.experiment.options.get("splits", ())) if split in entry.files]
     try:
-        load(entry.name, data_root, splits=wanted)
+        check_present(entry.name, data_root, wanted)
     except DataError as error:
         return str(error)
     return ""
@@ -199,7 +199,7 @@ def options_of(experiment: Experiment, arm: str, place: Place, warn: Callable[[s
 def _lacking_outliers(name: str, data_root: str | None) -> str:
     try:
         if name != NOISE:
-            load(name, data_root, splits=["test"])
+            check_present(name, data_root, ["test"])
     except DataError as error:
         return str(error)
     return ""
