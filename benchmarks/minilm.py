@@ -41,14 +41,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import varclass
-from rows import add_options, read_rows
+from rows import add_options, read_rows, save_rows
 from varclass import VariationalHead
 from varclass.core.consistency import FEWEST, HeldOut, look_at
 from varclass.data import Split, load, subset
 from varclass.data.sampling import carve, hold_out_fold
 from varclass.metrics import Predictions, auroc, detection_scores, over_seeds, paired_difference, score
 from varclass.training.defaults import FOLDS
-from varclass.training.files import write_json, write_text
 from varclass.training.provenance import commit
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -110,13 +109,10 @@ def main() -> None:
                 measured = run(*key, options)
                 print(*key, {name: round(value, 4) for name, value in measured.items()}, flush=True)
                 rows[key] = dict(zip(KEY, key, strict=True)) | measured | origin
-                if options.save:
-                    write_json(options.save.with_suffix(".json"), {"rows": list(rows.values())})
+                save_rows(options, rows)
     text = as_markdown(list(rows.values()))
     print(text)
-    if options.save:
-        write_json(options.save.with_suffix(".json"), {"rows": list(rows.values())})
-        write_text(options.save.with_suffix(".md"), text)
+    save_rows(options, rows, text)
 
 
 def origin_of(device: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from varclass.training.files import write_json, write_text
+
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
@@ -28,3 +30,11 @@ def read_rows(parser: argparse.ArgumentParser, options: argparse.Namespace, key:
         except (OSError, ValueError, KeyError, TypeError) as error:
             parser.error(f"{path}: expected rows of this benchmark; got {error!r}: give another file, or move it away")
     return rows
+
+
+def save_rows(options: argparse.Namespace, rows: Rows, text: str | None = None) -> None:
+    """To FILE.json, and the tables to FILE.md once there are any; nowhere without --save."""
+    if options.save:
+        write_json(options.save.with_suffix(".json"), {"rows": list(rows.values())})
+    if options.save and text is not None:
+        write_text(options.save.with_suffix(".md"), text)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from rows import add_options, read_rows
+from rows import add_options, read_rows, save_rows
 from varclass.data.sampling import subset
 from varclass.data.split import Split
 from varclass.evaluation.adversarial import adversarial
@@ -35,7 +35,6 @@ from varclass.metrics import over_seeds, score
 from varclass.paper.arms import SOFTMAX
 from varclass.paper.schedules import SPRINT, make_spec
 from varclass.training.defaults import complete
-from varclass.training.files import write_json, write_text
 from varclass.training.launch import Launch
 from varclass.training.loop import fit
 from varclass.training.provenance import provenance
@@ -100,13 +99,10 @@ def main() -> None:
                     continue
                 rows[key] = dict(zip(KEY, key, strict=True)) | measure(name, form, seed, options) | origin
                 print({each: value for each, value in rows[key].items() if each not in origin}, flush=True)
-                if options.save:
-                    write_json(options.save.with_suffix(".json"), {"rows": list(rows.values())})
+                save_rows(options, rows)
     text = as_markdown(list(rows.values()))
     print(text)
-    if options.save:
-        write_json(options.save.with_suffix(".json"), {"rows": list(rows.values())})
-        write_text(options.save.with_suffix(".md"), text)
+    save_rows(options, rows, text)
 
 
 def measure(name: str, form: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
