@@ -203,9 +203,9 @@ class Model(nn.Module):
         super().__init__()
         self.form, self.reads_tokens, options = form, not x.is_floating_point(), FORMS[form]
         self.tanh = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh())
-        self.head: Any = nn.Linear(WIDTH, classes)
-        if options is not None:
-            self.head = VariationalHead(WIDTH, classes, samples=samples, **options)
+        self.head: Any = (
+            nn.Linear(WIDTH, classes) if options is None else VariationalHead(WIDTH, classes, samples=samples, **options)
+        )
         self.minilm = copy.deepcopy(pretrained()[1]) if self.reads_tokens else nn.Identity()
         self.to(x.device)
 
