@@ -76,8 +76,8 @@ def beta_at(beta: float | str, latent_dim: int, per_class: float = UNKNOWN) -> f
 
     So the pull on a class's latents, a sum over its samples, fades once there are enough: the data outweigh it.
 
-    >>> beta_at("3/D", 12), beta_at(0.5, 12), beta_at("auto", 10, 50), beta_at("auto", 10, 1000)
-    (0.25, 0.5, 0.1, 0.001)
+    >>> beta_at("3/D", 12), beta_at(0.5, 12), beta_at("auto", 10, 50), beta_at("auto", 10, 200)
+    (0.25, 0.5, 0.1, 0.025)
     """
     if beta == AUTO:
         return min(1.0, (ENOUGH / per_class) ** 2) / latent_dim
