@@ -25,6 +25,7 @@ import numpy as np
 import torch
 
 from rows import add_options, read_rows, save_rows
+from varclass.data.loading import check_present
 from varclass.data.sampling import subset
 from varclass.data.split import Split
 from varclass.evaluation.adversarial import adversarial
@@ -38,6 +39,7 @@ from varclass.training.defaults import complete
 from varclass.training.launch import Launch
 from varclass.training.loop import fit
 from varclass.training.provenance import provenance
+from varclass.training.spec import RunSpec
 
 ENCODER, EPOCHS, HELD_OUT, SET_ASIDE = "sprint-128", 25, 0.04, 5000
 FORMS = ("0", "0.1/D", "1/D", "3/D", "10/D", "30/D")
@@ -90,6 +92,13 @@ def main() -> None:
     add_options(parser)
     options = parser.parse_args()
     rows = read_rows(parser, options, KEY)
+    for name in options.sets.split(",") if options.seeds else ():
+        try:
+            check_present(name, options.data, ["train"])
+            for form in options.forms.split():
+                spec_of(name, form, 0, options)
+        except (ValueError, TypeError) as error:
+            parser.error(f"--sets {options.sets} --forms '{options.forms}': {error}")
     source = provenance(torch.device(options.device))
     origin = {"device": source["device"]["name"], "commit": source["commit"], "versions": source["versions"]}
     for name in options.sets.split(","):
@@ -97,7 +106,7 @@ def main() -> None:
             for seed in range(options.seeds):
                 if (key := (name, form, seed)) in rows:
                     continue
-                rows[key] = dict(zip(KEY, key, strict=True)) | measure(name, form, seed, options) | origin
+                rows[key] = dict(zip(KEY, key, strict=True)) | measure(spec_of(*key, options), options) | origin
                 print({each: value for each, value in rows[key].items() if each not in origin}, flush=True)
                 save_rows(options, rows)
     text = as_markdown(list(rows.values()))
@@ -105,14 +114,18 @@ def main() -> None:
     save_rows(options, rows, text)
 
 
-def measure(name: str, form: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One form, trained on what is not set aside, and judged on what is."""
+def spec_of(name: str, form: str, seed: int, options: argparse.Namespace) -> RunSpec:
+    """The run of a form; a ValueError or TypeError if there is none such."""
     beta, *others = form.split(";")
     head = SOFTMAX | {"head.separation": "auto"} if beta == "0" else {"head.objective": "pull", "head.beta": beta}
     changes = {key: json.loads(value) for key, _, value in (each.partition("=") for each in others)}
     changes = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
     fewer = {"data.validation": HELD_OUT, "data.limit": options.limit, "training.epochs": options.epochs}
-    spec = complete(make_spec(name, options.encoder, SPRINT | head | fewer | changes, seed), "image")
+    return complete(make_spec(name, options.encoder, SPRINT | head | fewer | changes, seed), "image")
+
+
+def measure(spec: RunSpec, options: argparse.Namespace) -> dict[str, Any]:
+    """One form, trained on what is not set aside, and judged on what is."""
     with tempfile.TemporaryDirectory() as folder:
         run = fit(
             spec, Path(folder), data_root=options.data, launch=Launch(options.device, options.compile, deterministic=False)

@@ -2,7 +2,8 @@
 
 For each data set (and size, where samples are few) the point with the lowest validation NLL; results/paper/settings.json has
 every point, and a test holds this table to it. CE has nothing open: it is softmax, and starts as that does. ResNet-50, with its
-2048 features, has one choice for all of its data sets; a data set that is not listed takes the head's own defaults.
+2048 features, has one choice for all of its data sets, VC's of a single point so far; a data set that is not listed takes the
+head's own defaults.
 """
 
 from __future__ import annotations
