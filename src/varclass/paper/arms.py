@@ -21,8 +21,18 @@ class Arm:
     options: Mapping[str, Any] = field(default_factory=dict)  # of its evaluation
 
 
+# The released code's form, and the paper's comparison on a sphere.
+BESIDE = {
+    "authors": Arm("VC, released code", {"head.objective": "authors", "head.preset": "authors"}),
+    "vmf": Arm("vMF", {"head.objective": "ce", "head.prior": "vmf"}),
+}
+
+
 def make_grid() -> dict[str, Arm]:
-    """Every setting that is tried on validation data: where means start for CE, beta and the rates of theta and psi too."""
+    """Every setting that is tried on validation data: where means start for CE, beta and the rates of theta and psi too.
+
+    Of the released code's form and of vMF the rate of theta alone: the rest is as released, or open to nobody.
+    """
     found = {
         f"ce:{separation:.2g}": Arm(f"CE, means from {separation:.2g}", {"head.objective": "ce", "head.separation": separation})
         for separation in (3**-0.5, 4.0)
@@ -37,6 +47,11 @@ def make_grid() -> dict[str, Arm]:
             label = f"{arm.upper()}, beta {beta:g}, means from {separation:g}{named}"
             name = f"{arm}:{beta:g}:{separation:g}" + "".join(f":{group}x{rate:g}" for group, rate in rates.items())
             found[name] = Arm(label, head | {"training.lr_multipliers": rates})
+    for arm, rate in itertools.product(
+        ("vmf", "authors"), (1.0, 0.1, 0.01)
+    ):  # of class parameters alone: no beta of theirs is open
+        rates = {"training.lr_multipliers": {"theta": rate}}
+        found[f"{arm}:thetax{rate:g}"] = Arm(f"{BESIDE[arm].label}, theta x {rate:g}", BESIDE[arm].changes | rates)
     for shared in ("0.3/D", "1/D", "3/D", "10/D"):
         found[f"pull:{shared}"] = Arm(f"pull, beta {shared}", {"head.objective": "pull", "head.beta": shared})
     return found
@@ -50,8 +65,7 @@ ARMS: dict[str, Arm] = {
     "ce": Arm("CE", SOFTMAX),
     "gm": Arm("GM", {"head.objective": "gm"}),
     "vc": Arm("VC", {"head.objective": "vc"}),  # Algorithm 1
-    "authors": Arm("VC, released code", {"head.objective": "authors", "head.preset": "authors"}),
-    "vmf": Arm("vMF", {"head.objective": "ce", "head.prior": "vmf"}),
+    **BESIDE,
     "pull": Arm("default", {"head.objective": "pull"}),  # the library's recommended head
     "ce-settled": Arm("CE, settled", SOFTMAX | {"head.separation": "auto"}),  # softmax, by all that settles the default
     "smoothing": Arm("CE, label smoothing", SOFTMAX | {"training.label_smoothing": 0.05}),
@@ -65,7 +79,7 @@ ARMS: dict[str, Arm] = {
             "training.lr_multipliers": {"theta": 0.01},
         },
     ),
-    "mc-dropout": Arm("MC-dropout", {"head.objective": "ce", "encoder.dropout": 0.2}, "mc-dropout", {"passes": 10}),
+    "mc-dropout": Arm("MC-dropout", SOFTMAX | {"encoder.dropout": 0.2}, "mc-dropout", {"passes": 10}),
     **GRID,
 }
 COMPARED = tuple(name for name in ARMS if name not in GRID)

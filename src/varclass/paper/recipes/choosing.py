@@ -33,8 +33,10 @@ PARTS = tuple(f"{arm}:{beta:g}:{rest}" for arm in ("gm", "vc") for beta in (0.00
 SLOW = tuple(
     f"{arm}:{beta:g}:{rest}" for arm in ("gm", "vc") for beta in (0.001, 0.01, 0.1) for rest in ("1:thetax0.1", "4:thetax0.01")
 )
+RATES = tuple(name for name in GRID if name.startswith(("vmf:", "authors:")))
 DEEPER = tuple(f"{arm}:0.001:{rest}" for arm in ("gm", "vc") for rest in ("1:thetax0.1", "4:thetax0.01"))
 PULLS = tuple(name for name in GRID if name.startswith("pull:"))
+WHOLE = tuple(name for name in GRID if name not in RATES)  # those are for SGD, whose steps are as large as the gradient
 
 
 def validation(subject: Subject) -> Iterator[Row]:
@@ -71,7 +73,7 @@ def findings(measured: Measured) -> list[Finding]:
     return []
 
 
-def tried(data: str, encoder: str, seeds: int, changes: Mapping[str, Any], arms: tuple[str, ...] = tuple(GRID)) -> Experiment:
+def tried(data: str, encoder: str, seeds: int, changes: Mapping[str, Any], arms: tuple[str, ...] = WHOLE) -> Experiment:
     """The grid, or a part of it, on one data set."""
     return Experiment(data, encoder, arms, seeds, ("validation",), changes=changes)
 
@@ -88,9 +90,9 @@ RECIPE = Recipe(
         tried("cifar10", "resnet-18", 1, FEWER_EPOCHS, (*PARTS, *PULLS)),
         tried("cifar10", "resnet-18", 1, PROXY, (*PARTS, *PULLS)),
         tried("cifar100", "resnet-18", 1, PROXY, (*PARTS, *PULLS)),
-        tried("cifar10", "sprint-128", 1, HALF, SLOW),
-        tried("cifar100", "sprint-128", 1, HALF, SLOW),
-        tried("cifar100", "resnet-50", 1, HALF_DEEP, DEEPER),
+        tried("cifar10", "sprint-128", 1, HALF, (*SLOW, *RATES)),
+        tried("cifar100", "sprint-128", 1, HALF, (*SLOW, *RATES)),
+        tried("cifar100", "resnet-50", 1, HALF_DEEP, (*DEEPER, *RATES)),
     ),
     cells=cells,
     findings=findings,
