@@ -21,15 +21,16 @@ SOURCES = {  # by data, and size where samples are few, or encoder: the experime
     "tiny_imagenet/resnet-50": "cifar100/resnet-50/25000",
 }
 
-RESNET_50 = {"gm": "gm:0.001:4:thetax0.01", "vc": "vc:0.001:1:thetax0.1"}
+SLOW = {"vmf": "vmf:thetax0.01", "authors": "authors:thetax0.01"}
+RESNET_50 = {"gm": "gm:0.001:4:thetax0.01", "vc": "vc:0.001:1:thetax0.1", "vmf": "vmf:thetax0.01"}
 CHOSEN: dict[str, dict[str, str]] = {
     "mnist/500": {"gm": "gm:0.001:1", "vc": "vc:0.01:1"},
     "ag_news/50": {"gm": "gm:0.001:1", "vc": "vc:0.01:1"},
     "cifar10/1000": {"gm": "gm:0.1:1", "vc": "vc:0.1:1"},
     "cifar10": {"gm": "gm:0.001:4:thetax0.1", "vc": "vc:0.001:4:thetax0.1"},
     "cifar100": {"gm": "gm:0.001:1", "vc": "vc:0.001:1"},
-    "cifar10/sprint-128": {"gm": "gm:0.001:4:thetax0.01", "vc": "vc:0.01:4:thetax0.01"},
-    "cifar100/sprint-128": {"gm": "gm:0.001:1:thetax0.1", "vc": "vc:0.001:1:thetax0.1"},
+    "cifar10/sprint-128": {"gm": "gm:0.001:4:thetax0.01", "vc": "vc:0.01:4:thetax0.01"} | SLOW,
+    "cifar100/sprint-128": {"gm": "gm:0.001:1:thetax0.1", "vc": "vc:0.001:1:thetax0.1"} | SLOW,
     "cifar10/resnet-50": RESNET_50,
     "cifar100/resnet-50": RESNET_50,
     "tiny_imagenet/resnet-50": RESNET_50,
