@@ -147,7 +147,7 @@ def test_whether_a_model_is_less_certain_of_mixes_is_decided_by_its_own_clear_di
     digits, means, apart, detected = recipe.findings(measured)
     assert apart.checks[0].values == measured.values("digits/mlp", "vc", "on_two", "ambiguous", between="means", mixing=0.5)
     assert len(digits.checks) == len(means.checks) == 2  # models
-    for check, arm in zip(digits.checks, ("ce-means", "vc"), strict=True):
+    for check, arm in zip(digits.checks, ("vc", "ce-means"), strict=True):
         assert check.values == measured.values("digits/mlp", arm, "entropy", "ambiguous", between="digits", mixing=0.5)
         assert check.others == measured.values("digits/mlp", arm, "entropy", "ambiguous", between="digits", mixing=0.0)
     assert [(check.arm, check.against) for check in detected.checks] == [("VC", "CE")] * 2

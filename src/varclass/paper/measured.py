@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from varclass.evaluation.scorebook import plain
+from varclass.paper.arms import ARMS
 from varclass.report.reading import Evaluated, Row
 from varclass.training.files import write_text
 
@@ -69,12 +71,15 @@ class Measured:
 
     @property
     def experiments(self) -> list[str]:
-        """What was measured, in the order it was."""
-        return list(dict.fromkeys(run.experiment for run in self.runs))
+        """What was measured, that with the most runs first: tables may be cut short."""
+        counted = Counter(run.experiment for run in self.runs)
+        return [experiment for experiment, _ in counted.most_common()]
 
     @property
     def arms(self) -> list[str]:
-        return list(dict.fromkeys(run.arm for run in self.runs))
+        """Those that were measured, in the order of `ARMS`."""
+        found = dict.fromkeys(run.arm for run in self.runs)
+        return [*(arm for arm in ARMS if arm in found), *(arm for arm in found if arm not in ARMS)]
 
     def of(self, experiment: str, arm: str | None = None) -> Measured:
         """The runs of one experiment, or of one arm of it."""
