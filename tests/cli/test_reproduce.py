@@ -64,6 +64,15 @@ def test_a_recipe_ends_with_its_claims_and_a_page_and_is_not_done_twice(reproduc
     assert again.stdout == result.stdout
 
 
+def test_several_processes_say_what_each_has_done(reproduce, tmp_path):
+    result = reproduce("toy", "--seeds", 1, "--processes", 2)
+    assert result.code == 0, result.stderr
+    told = [line for line in result.stderr.splitlines() if line.startswith("[")]
+    assert {line.split(", ")[1] for line in told} == {"ce", "vc"}
+    assert [line[:5] for line in told] == ["[1/2]", "[2/2]"]
+    assert reproduce("toy", "--processes", 0).code != 0
+
+
 def test_flags_choose_and_results_of_several_invocations_merge(reproduce, tmp_path):
     assert reproduce("toy", "--seeds", 1, "--objectives", "ce", "--drop-models").code == 0
     assert not list((tmp_path / "runs").iterdir())

@@ -9,9 +9,10 @@ import pytest
 from varclass.paper import tsne
 from varclass.paper.findings import FAILS, HOLDS, Published
 from varclass.paper.measured import Measured, read_measured
+from varclass.paper.measuring import Place
 from varclass.paper.recipe import Experiment
 from varclass.paper.recipes import adversarial, calibration, corruptions, ood
-from varclass.paper.running import Place, Request, plan, reproduce
+from varclass.paper.running import Request, plan, reproduce
 from varclass.report.groups import group_runs
 from varclass.report.palette import SERIES, color, marker
 from varclass.report.reading import Row

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from varclass.evaluation.scorebook import Row
-from varclass.paper import running
+from varclass.paper import measuring, running
 from varclass.paper.arms import ARMS, COMPARED, settings_of
 from varclass.paper.measured import Measured, read_measured
+from varclass.paper.measuring import Place
 from varclass.paper.recipe import Experiment, Recipe
-from varclass.paper.running import Place, Request, plan, reproduce, spec_of
+from varclass.paper.running import Request, plan, reproduce, spec_of
 from varclass.paper.schedules import schedule
 from varclass.paper.wording import made_with
 
@@ -80,7 +81,7 @@ def test_what_is_measured_is_written_and_not_measured_again(place, monkeypatch):
     def refuse(*arguments, **options):
         raise AssertionError("nothing is left to train")
 
-    monkeypatch.setattr(running, "fit", refuse)
+    monkeypatch.setattr(measuring, "fit", refuse)
     again = reproduce([CLEAN, LATENT], Request(), place)
     assert again["clean-one"].values("digits/mlp/200", "vc", "nll") == pytest.approx(
         first["clean-one"].values("digits/mlp/200", "vc", "nll"), rel=1e-5
@@ -129,7 +130,7 @@ def test_a_run_that_diverges_is_said_and_written_down_and_does_not_stop_the_othe
     assert "became" in said[0]
     assert "diverged, so that there are no numbers: digits, mlp, 200 samples, quick with CE (seed 0)" in made_with(held)
     assert not any(place.runs.iterdir())
-    monkeypatch.setattr(running, "fit", None)  # it is not tried again
+    monkeypatch.setattr(measuring, "fit", None)  # it is not tried again
     assert len(reproduce([one], Request(), place)["clean-one"].runs) == 2
 
 

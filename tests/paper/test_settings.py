@@ -7,8 +7,9 @@ import pytest
 
 from varclass.paper.arms import ARMS, GRID, settings_of
 from varclass.paper.measured import read_measured
+from varclass.paper.measuring import Place
 from varclass.paper.recipes.choosing import RECIPE, best
-from varclass.paper.running import Place, Request, reproduce
+from varclass.paper.running import Request, reproduce
 from varclass.paper.settings import CHOSEN, SOURCES
 
 TUNED = ("gm", "vc", "vmf", "authors")

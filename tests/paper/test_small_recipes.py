@@ -12,10 +12,11 @@ from varclass.evaluation.subject import Options, Subject
 from varclass.metrics.detection import auroc
 from varclass.paper.findings import FAILS, HOLDS, NO_DATA
 from varclass.paper.measured import Measured, read_measured
+from varclass.paper.measuring import Place
 from varclass.paper.reading import label_of
 from varclass.paper.recipe import Experiment
 from varclass.paper.recipes import ambiguous, latents_2d, low_data, medmnist, natural_shift
-from varclass.paper.running import Place, Request, plan, reproduce
+from varclass.paper.running import Request, plan, reproduce
 from varclass.report.reading import Row
 from varclass.training.runs import Run
 from varclass.training.spec import DataSpec

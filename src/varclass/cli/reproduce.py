@@ -10,8 +10,8 @@ import typer
 
 if TYPE_CHECKING:
     from varclass.paper.measured import Measured
+    from varclass.paper.measuring import Job
     from varclass.paper.recipe import Recipe
-    from varclass.paper.running import Job
 
 EXAMPLES = """Examples:
 
@@ -20,6 +20,8 @@ varclass reproduce --list
 varclass reproduce low-data --data-root data
 
 varclass reproduce calibration corruptions ood adversarial --full --seeds 3 --only cifar10,cifar100 --drop-models
+
+varclass reproduce calibration --full --only cifar10 --encoders sprint-128 --processes 8
 
 varclass reproduce calibration --merge elsewhere/calibration.json
 """
@@ -38,6 +40,7 @@ def reproduce(
     runs_dir: Annotated[Path, typer.Option("--runs-dir", help="Where models are trained.")] = Path("runs"),
     drop_models: Annotated[bool, typer.Option("--drop-models", help="Remove each model once it is measured.")] = False,
     merge: Annotated[list[Path] | None, typer.Option("--merge", help="Take in results of NAME from another file, and train nothing.")] = None,
+    processes: Annotated[int, typer.Option("--processes", min=1, help="Models at once, on the same device: small ones leave most of a GPU idle.")] = 1,
     data_root: Annotated[Path | None, typer.Option("--data-root", help="Where data sets lie.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda, cuda:1; a GPU if there is one.")] = None,
     deterministic: Annotated[bool, typer.Option("--deterministic/--no-deterministic", help="The same numbers again, or a GPU's fastest kernels.")] = True,
@@ -68,7 +71,7 @@ def reproduce(
 
             request = Request(full, seeds, epochs, read_names(objectives), read_names(only), read_names(encoders))
             root = None if data_root is None else str(data_root)
-            held = _run(recipes, request, results_dir, runs_dir, root, device, deterministic, drop_models)
+            held = _run(recipes, request, results_dir, runs_dir, root, device, deterministic, drop_models, processes)
     except Interrupted as interrupted:
         typer.echo("stopped and saved: the same command goes on where it was", err=True)
         return interrupted.exit_code
@@ -85,6 +88,7 @@ def _run(
     device: str | None,
     deterministic: bool,
     drop_models: bool,
+    processes: int,
 ) -> dict[str, Measured]:
     import torch  # noqa: PLC0415
 
@@ -92,15 +96,15 @@ def _run(
     from varclass.core.options import check_choice  # noqa: PLC0415
     from varclass.paper import running  # noqa: PLC0415
     from varclass.paper.arms import ARMS, COMPARED  # noqa: PLC0415
+    from varclass.paper.measuring import Place  # noqa: PLC0415
     from varclass.training.launch import Launch, check_device  # noqa: PLC0415
 
     quiet_libraries()
     for arm in request.arms:
         check_choice("objective", arm, ARMS if ":" in arm else COMPARED)
     where = check_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    place = running.Place(
-        results, runs, data_root, Launch(where, deterministic=deterministic), where, keep_runs=not drop_models
-    )
+    launch = Launch(where, deterministic=deterministic)
+    place = Place(results, runs, data_root, launch, where, keep_runs=not drop_models, processes=processes)
 
     def began(position: int, total: int, job: Job) -> None:
         typer.echo(f"[{position + 1}/{total}] {job.experiment.key}, {job.arm}, seed {job.spec.seed}", err=True)

@@ -50,8 +50,8 @@ def make_grid() -> dict[str, Arm]:
     for arm, rate in itertools.product(
         ("vmf", "authors"), (1.0, 0.1, 0.01)
     ):  # of class parameters alone: no beta of theirs is open
-        rates = {"training.lr_multipliers": {"theta": rate}}
-        found[f"{arm}:thetax{rate:g}"] = Arm(f"{BESIDE[arm].label}, theta x {rate:g}", BESIDE[arm].changes | rates)
+        slower = dict(BESIDE[arm].changes) | {"training.lr_multipliers": {"theta": rate}}
+        found[f"{arm}:thetax{rate:g}"] = Arm(f"{BESIDE[arm].label}, theta x {rate:g}", slower)
     for shared in ("0.3/D", "1/D", "3/D", "10/D"):
         found[f"pull:{shared}"] = Arm(f"pull, beta {shared}", {"head.objective": "pull", "head.beta": shared})
     return found

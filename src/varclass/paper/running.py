@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 from varclass.data.errors import DataError
 from varclass.data.loading import check_present, pick
-from varclass.evaluation.evaluate import evaluate
 from varclass.evaluation.subject import NOISE, Options
 from varclass.paper.arms import ARMS, settings_of
-from varclass.paper.measured import KEPT, Measured, MeasuredRun, read_measured
+from varclass.paper.measured import Measured, MeasuredRun, read_measured
+from varclass.paper.measuring import Ask, Job, Place, Task, stamp_of, train_and_measure
+from varclass.paper.parallel import at_once
 from varclass.paper.recipe import Experiment, Recipe
 from varclass.paper.schedules import make_spec
-from varclass.report.reading import Evaluated, Row, read_run
 from varclass.training.defaults import complete
-from varclass.training.launch import Launch
-from varclass.training.loop import DEFAULT_LAUNCH, fit
 from varclass.training.reporting import Reporter
-from varclass.training.runs import Run
 from varclass.training.spec import RunSpec, override
-from varclass.training.trainer import NonFinite
-
-HEAVY = ("shift", "adversarial", "ood")  # suites whose rows carry no curves into the results: there are too many
 
 
 @dataclass(frozen=True)
@@ -42,28 +30,6 @@ class Request:
     arms: tuple[str, ...] = ()
     only: tuple[str, ...] = ()  # data sets; all if none is named
     encoders: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where data, runs and results lie, and where to compute."""
-
-    results: Path
-    runs: Path
-    data_root: str | None = None
-    launch: Launch = DEFAULT_LAUNCH
-    device: str = "cpu"
-    keep_runs: bool = True  # without, a model's weights are removed once all is measured
-
-
-@dataclass(frozen=True)
-class Job:
-    """One model, and who wants what of it."""
-
-    spec: RunSpec
-    experiment: Experiment
-    arm: str
-    wanted: tuple[tuple[Recipe, Experiment], ...]
 
 
 def plan(recipes: Sequence[Recipe], request: Request) -> list[Job]:
@@ -121,7 +87,10 @@ def reproduce(
     began: Callable[[int, int, Job], None] = lambda position, total, job: None,
     warn: Callable[[str], None] = lambda message: None,
 ) -> dict[str, Measured]:
-    """Train and measure what the results files lack. Each model is written to them as soon as it is measured."""
+    """Train and measure what the results files lack. Each model is written to them as soon as it is measured.
+
+    `began` is told of each model when it begins; of several at once, when it has ended.
+    """
     said: set[str] = set()
 
     def once(message: str) -> None:
@@ -131,23 +100,22 @@ def reproduce(
 
     jobs = available(plan(recipes, request), place, once)
     held = {recipe.name: read_measured(place.results / f"{recipe.name}.json", recipe.name) for recipe in recipes}
-    left = [(job, open_) for job in jobs if (open_ := unmeasured(job, held, request.full, place, once))]
-    for position, (job, wanted) in enumerate(left):
-        began(position, len(left), job)
-        try:
-            run = fit(job.spec, place.runs, data_root=place.data_root, launch=place.launch, reporter=reporter())
-        except NonFinite as error:
-            run = Run.open(place.runs / job.spec.id)
-            warn(f"{job.experiment.key}, {job.arm}, seed {job.spec.seed} has no numbers: {error}")
-        for recipe, experiment, options in wanted:
-            if run.finished:
-                evaluate(run, experiment.suites, options, again=False, suites_beside=recipe.suites)
-            found = measured_run(run, job, experiment, options, request.full)
-            held[recipe.name] = held[recipe.name].merged([found])
-            held[recipe.name].save(place.results / f"{recipe.name}.json")
-        if not place.keep_runs:
-            shutil.rmtree(run.path)
+    asked = [(job, asks) for job in jobs if (asks := unmeasured(job, held, place, request.full, once))]
+    left = [Task(replace(job, wanted=()), asks, request.full, place) for job, asks in asked]
+    found = in_turn(left, reporter, began, warn) if place.processes == 1 else at_once(left, place.processes, began, warn)
+    for name, run in found:
+        held[name] = held[name].merged([run])
+        held[name].save(place.results / f"{name}.json")
     return held
+
+
+def in_turn(
+    tasks: Sequence[Task], reporter: Callable[[], Reporter], began: Callable[[int, int, Job], None], warn: Callable[[str], None]
+) -> Iterator[tuple[str, MeasuredRun]]:
+    """One model after the other, by recipe as it is measured."""
+    for position, task in enumerate(tasks):
+        began(position, len(tasks), task.job)
+        yield from train_and_measure(task, reporter(), warn)
 
 
 def available(jobs: Sequence[Job], place: Place, warn: Callable[[str], None]) -> list[Job]:
@@ -169,16 +137,16 @@ def _lacking_by_data(jobs: Iterable[Job], place: Place) -> dict[str, str]:
 
 
 def unmeasured(
-    job: Job, held: Mapping[str, Measured], full: bool, place: Place, warn: Callable[[str], None]
-) -> list[tuple[Recipe, Experiment, Options]]:
+    job: Job, held: Mapping[str, Measured], place: Place, full: bool, warn: Callable[[str], None]
+) -> tuple[Ask, ...]:
     """For whom this model is still to be measured, and with which options."""
     found = []
     for recipe, experiment in job.wanted:
         options = options_of(experiment, job.arm, place, warn)
         stamp = stamp_of(options)
         if not all(held[recipe.name].has(job.spec.id, suite, stamp, full) for suite in experiment.suites):
-            found.append((recipe, experiment, options))
-    return found
+            found.append(Ask(recipe.name, experiment, options, recipe.suites))
+    return tuple(found)
 
 
 def options_of(experiment: Experiment, arm: str, place: Place, warn: Callable[[str], None]) -> Options:
@@ -203,42 +171,3 @@ def _lacking_outliers(name: str, data_root: str | None) -> str:
     except DataError as error:
         return str(error)
     return ""
-
-
-def stamp_of(options: Options) -> str:
-    """A digest of every option a score can depend on."""
-    held = asdict(options) | {"data_root": None, "device": None}
-    return hashlib.sha256(json.dumps(held, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def measured_run(run: Run, job: Job, experiment: Experiment, options: Options, full: bool) -> MeasuredRun:
-    """What a run's folder holds of some suites, as results keep it."""
-    found = read_run(run.path) if run.finished else unevaluated(run)
-    rows = [row for row in found.rows if row.suite in experiment.suites]
-    return MeasuredRun(
-        id=job.spec.id,
-        experiment=experiment.key,
-        arm=job.arm,
-        seed=job.spec.seed,
-        full=full,
-        spec=found.spec,
-        record={name: found.record[name] for name in KEPT if found.record.get(name) is not None},
-        provenance={name: value for name, value in found.provenance.items() if name != "command"},  # it may name a home
-        rows=tuple(_light(row) for row in rows),
-        stamps=dict.fromkeys(experiment.suites, stamp_of(options)),
-        view=_light_view(found.view) if "latents" in experiment.suites and job.spec.seed == 0 else None,  # one is drawn
-    )
-
-
-def unevaluated(run: Run) -> Evaluated:
-    """A run that diverged: what it is, without a number."""
-    spec = tomllib.loads((run.path / "spec.toml").read_text(encoding="utf-8"))
-    return Evaluated(run.path, spec, run.record, [], [], run.record.get("provenance", {}), None)
-
-
-def _light(row: Row) -> Row:
-    return replace(row, curves={}) if row.suite in HEAVY else row
-
-
-def _light_view(view: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if view is None else view | {"samples": {}, "mistakes": []}
