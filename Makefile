@@ -32,6 +32,10 @@ ablation: .venv/ready  ## variants of the default on frozen MiniLM features and 
 		--forms 'softmax;softmax, temperature;softmax, covariance;1/D;sigma'
 	$(BIN)/python benchmarks/default.py --tasks mnist:500,fashion_mnist:3000 --seeds 2 --save results/default \
 		--forms 'softmax, temperature;default;0.1/D;0.3/D;1/D;3/D;10/D;30/D'
+	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:500,pneumoniamnist:300 --save results/default \
+		--forms 'softmax, temperature;default;0.1/D;1/D;10/D;simplex;bottleneck'
+	$(BIN)/python benchmarks/default.py --tasks clinc150:50 --seeds 2 --save results/default \
+		--forms 'softmax, temperature;0.03/D;0.1/D;0.3/D;1/D'
 	$(BIN)/python benchmarks/default.py --tasks cifar10:5000 --seeds 1 --save results/default \
 		--forms 'softmax, temperature;1/D;10/D'
 	$(BIN)/python benchmarks/folds.py --save results/folds

@@ -10,7 +10,7 @@ of the training split, or on CLINC150's validation split.
 | task | what is trained |
 |---|---|
 | ag_news:N, clinc150:N | N samples a class: a tanh layer and the head on MiniLM's frozen features, AdamW 1e-3, 20 epochs |
-| mnist:N, fashion_mnist:N | N samples: LeNet and the head, AdamW 1e-3, 60 epochs, 20 if N is above 1000 |
+| mnist:N, fashion_mnist:N, pneumoniamnist:N | N samples: LeNet and the head, AdamW 1e-3, 60 epochs, 20 if N is above 1000 |
 | cifar10:N | the same with WRN-10-1, which is too small to fit them |
 """
 
