@@ -36,6 +36,7 @@ def at_once(
     tasks: Sequence[Task], processes: int, ended: Callable[[int, int, Job], None], warn: Callable[[str], None]
 ) -> Iterator[tuple[str, MeasuredRun]]:
     """By recipe, what is measured of each model as soon as all of it is."""
+    others = multiprocessing.active_children()
     context = multiprocessing.get_context("spawn")  # a process that has used a GPU cannot be forked
     pool = ProcessPoolExecutor(processes, context, initializer=_prepare, initargs=(processes,))
     with Interruption() as interruption:
@@ -54,7 +55,8 @@ def at_once(
             raise ValueError(f"one of {processes} processes died, maybe for want of memory: {advice}") from error
         finally:
             for child in multiprocessing.active_children():
-                child.terminate()  # see `_stop`; in training it saves first
+                if child not in others:
+                    child.terminate()  # see `_stop`; in training it saves first
             pool.shutdown(cancel_futures=True)
 
 
