@@ -1,6 +1,6 @@
 """tab:few_shot, H4: trained on 500 MNIST, 1000 CIFAR-10 or 50 AG News samples, VC is more accurate than CE.
 
-All of these samples are trained on: none is held out. The default cross-fits, with three more models, and so does "CE,
+All of these samples are trained on: none is held out. The default cross-fits, with five more models, and so does "CE,
 settled": softmax with all that settles the default. The paper names no encoder here. That of AG News is a small Transformer
 from scratch ("text"): the order of the models can be compared with the paper's there, the numbers cannot.
 """
