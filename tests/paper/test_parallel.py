@@ -54,6 +54,16 @@ def test_a_process_that_dies_is_said_in_one_line(tmp_path, monkeypatch):
         reproduce([CLEAN], Request(seeds=1), Place(tmp_path / "a", tmp_path / "runs", processes=2))
 
 
+def test_one_process_that_is_told_to_stop_stops_the_others(tmp_path, monkeypatch):
+    monkeypatch.setattr(parallel, "_run", leave)
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        reproduce([CLEAN], Request(seeds=1), Place(tmp_path / "a", tmp_path / "runs", processes=2))
+
+
+def leave(task):
+    return parallel.Done()
+
+
 def die(task):
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -47,9 +47,7 @@ def make_grid() -> dict[str, Arm]:
             label = f"{arm.upper()}, beta {beta:g}, means from {separation:g}{named}"
             name = f"{arm}:{beta:g}:{separation:g}" + "".join(f":{group}x{rate:g}" for group, rate in rates.items())
             found[name] = Arm(label, head | {"training.lr_multipliers": rates})
-    for arm, rate in itertools.product(
-        ("vmf", "authors"), (1.0, 0.1, 0.01)
-    ):  # of class parameters alone: no beta of theirs is open
+    for arm, rate in itertools.product(("vmf", "authors"), (1.0, 0.1, 0.01)):
         slower = dict(BESIDE[arm].changes) | {"training.lr_multipliers": {"theta": rate}}
         found[f"{arm}:thetax{rate:g}"] = Arm(f"{BESIDE[arm].label}, theta x {rate:g}", slower)
     for shared in ("0.3/D", "1/D", "3/D", "10/D"):

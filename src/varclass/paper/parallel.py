@@ -44,6 +44,8 @@ def at_once(
             pending = {pool.submit(_run, task): task for task in tasks}
             for position, future in enumerate(_as_they_end(set(pending), interruption)):
                 done = future.result()
+                if not done.found:  # somebody told that process alone to stop
+                    raise Interrupted(signal.SIGTERM)
                 for message in done.warnings:
                     warn(message)
                 ended(position, len(tasks), pending[future].job)
