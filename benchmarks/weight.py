@@ -6,8 +6,8 @@
 No test sample is looked at: 5,000 samples of the training split are set aside and judged on, clean, corrupted (five types at
 severity 3) and attacked (FGSM, PGD of ten steps). Of the others 4% are held out, and settle. The encoder is sprint-128, with
 the schedule of the paper's recipes but fewer epochs. Beta 0 is softmax, settled as the others are. A form may name other
-settings of the run after a semicolon: '0;training.lr=1.2'. A row that FILE.json has is not run again; `--merge` takes those of
-another machine, and with `--seeds 0` nothing runs.
+settings of the run after semicolons: '0;training.lr=1.2', '0.02;head.means="simplex";head.latent_dim=128'. A row that FILE.json
+has is not run again; `--merge` takes those of another machine, and with `--seeds 0` nothing runs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from varclass.data.loading import check_present
 from varclass.data.sampling import subset
 from varclass.data.split import Split
 from varclass.evaluation.adversarial import adversarial
+from varclass.evaluation.clean import TEMPERATURE, repairs
 from varclass.evaluation.scorebook import Row
 from varclass.evaluation.shift import shift
 from varclass.evaluation.subject import Options, Subject
@@ -56,6 +57,8 @@ COLUMNS = {  # unit and digits
     "accuracy": ("accuracy %", 100.0, 1),
     "nll": ("NLL", 1.0, 3),
     "ece": ("ECE %", 100.0, 1),
+    "scaled_nll": ("after temperature scaling: NLL", 1.0, 3),
+    "scaled_ece": ("ECE %", 100.0, 1),
     "corrupted_accuracy": ("corrupted: accuracy %", 100.0, 1),
     "corrupted_nll": ("NLL", 1.0, 3),
     "corrupted_ece": ("ECE %", 100.0, 1),
@@ -117,7 +120,8 @@ def main() -> None:
 def spec_of(name: str, form: str, seed: int, options: argparse.Namespace) -> RunSpec:
     """The run of a form; a ValueError or TypeError if there is none such."""
     beta, *others = form.split(";")
-    head = SOFTMAX | {"head.separation": "auto"} if beta == "0" else {"head.objective": "pull", "head.beta": beta}
+    weight = float(beta) if beta.replace(".", "", 1).isdecimal() else beta
+    head = {"head.objective": "pull", "head.beta": weight} if weight else SOFTMAX | {"head.separation": "auto"}
     changes = {key: json.loads(value) for key, _, value in (each.partition("=") for each in others)}
     changes = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
     fewer = {"data.validation": HELD_OUT, "data.limit": options.limit, "training.epochs": options.epochs}
@@ -133,9 +137,10 @@ def measure(spec: RunSpec, options: argparse.Namespace) -> dict[str, Any]:
         print(f"{run.record['seconds']:.0f} s", flush=True)
         subject = SetAside(run, Options(data_root=options.data, device=options.device, **MEASURED))
         clean = score(subject.test_predictions)
-        found = {"n": len(subject.test), "epochs": spec.training.epochs} | {
-            each: clean[each] for each in ("accuracy", "nll", "ece")
-        }
+        scaled = score(repairs(subject)[TEMPERATURE].apply(subject.test_predictions))
+        found = {"n": len(subject.test), "epochs": spec.training.epochs}
+        found |= {each: clean[each] for each in ("accuracy", "nll", "ece")}
+        found |= {f"scaled_{each}": scaled[each] for each in ("nll", "ece")}
         corrupted = [row for row in shift(subject) if row.method == "raw"]
         found |= {f"corrupted_{each}": _mean(corrupted, each) for each in ("accuracy", "nll", "ece")}
         for row in adversarial(subject):
@@ -165,9 +170,10 @@ def _lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield "|---" * (len(COLUMNS) + 2) + "|"
         for form in dict.fromkeys(row["form"] for row in held):
             own = [row for row in held if row["form"] == form]
-            cells = [
-                f"{unit * over_seeds([row[key] for row in own]).mean:.{digits}f}" for key, (_, unit, digits) in COLUMNS.items()
-            ]
+            cells = []
+            for key, (_, unit, digits) in COLUMNS.items():
+                values = [unit * row[key] for row in own if key in row]
+                cells.append(f"{over_seeds(values).mean:.{digits}f}" if values else "-")
             yield f"| {'0: softmax, settled' if form == '0' else form} | {' | '.join(cells)} | {len(own)} |"
     for device, commit, versions in dict.fromkeys(
         (row["device"], row["commit"], ", ".join(f"{package} {number}" for package, number in row["versions"].items()))
