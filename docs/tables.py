@@ -6,7 +6,7 @@ from typing import Any
 
 from varclass import VariationalHead
 from varclass.core.objectives import OBJECTIVES
-from varclass.core.presets import AUTO, ENOUGH, PRESETS
+from varclass.core.presets import AUTO, ENOUGH, PRESETS, SHARED_TWICE
 from varclass.core.priors import PRIORS
 from varclass.core.recall import options_of
 
@@ -67,7 +67,7 @@ def explain(option: str, heads: list[dict[str, Any]]) -> str:
     if option == "separation" and heads[0][option] is None:
         return ": drawn from N(0, 1)"
     if option == "beta" and heads[0][option] == AUTO:
-        return f": min(1, ({ENOUGH} / n)^2) / D with n training samples a class"
+        return f": min(1/2, {SHARED_TWICE} / D^2) min(1, ({ENOUGH} / n)^2) with n training samples a class"
     if option == "latent_dim" and heads[0][option] is None:
         features, classes = zip(*SIZES, strict=True)
         rules = {features: ": z is the features", classes: ": one for each class"}

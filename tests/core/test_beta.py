@@ -1,4 +1,4 @@
-"""The pull's weight gives way to data: beta="auto" is min(1, (100 / n)^2) / D with n training samples a class."""
+"""The pull's weight gives way to data: beta="auto" is min(1/2, 10 / D^2) min(1, (100 / n)^2), n training samples a class."""
 
 import copy
 import math
@@ -13,28 +13,31 @@ from varclass.core.presets import PRESETS, defaults_for
 from varclass.core.recall import options_of
 
 
-@pytest.mark.parametrize("classes", [2, 3, 10, 1000, 10_000])
+STRONGEST = {2: 0.5, 3: 0.5, 4: 0.5, 5: 0.4, 6: 10 / 36, 7: 10 / 49, 8: 10 / 64, 10: 0.1, 1000: 1e-5, 10_000: 1e-7}  # by the number of dimensions
+
+
+@pytest.mark.parametrize("classes", STRONGEST)
 @pytest.mark.parametrize(
     ("per_class", "share"),
     [(1, 1.0), (50, 1.0), (100, 1.0), (101, (100 / 101) ** 2), (1000, 0.01), (4800, 1 / 2304), (10**6, 1e-8)],
 )
-def test_it_is_one_per_dimension_up_to_a_hundred_samples_a_class_and_falls_with_their_number(classes, per_class, share):
+def test_it_is_at_its_strongest_up_to_a_hundred_samples_a_class_and_falls_with_their_number(classes, per_class, share):
     head = VariationalHead(4, classes, samples=per_class * classes)
-    assert head.objective.beta == pytest.approx(share / classes, rel=1e-12)
+    assert head.objective.beta == pytest.approx(share * STRONGEST[classes], rel=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 7, 10_000])
 def test_more_samples_never_make_it_stronger_and_from_enough_on_they_weaken_it(classes):
     sizes = [1, 2, classes, 50 * classes, 99 * classes, 100 * classes, 100 * classes + 1, 150 * classes, 10**9]
     found = [VariationalHead(4, classes, samples=size).objective.beta for size in sizes]
-    assert found[:6] == [1 / classes] * 6
+    assert found[:6] == [STRONGEST[classes]] * 6
     assert found[5:] == sorted(set(found[5:]), reverse=True)
 
 
 def test_samples_that_nobody_counted_are_taken_as_a_thousand_a_class():
     for classes in (2, 10, 10_000):
         unknown, known = VariationalHead(4, classes), VariationalHead(4, classes, samples=1000 * classes)
-        assert unknown.objective.beta == known.objective.beta == pytest.approx(0.01 / classes, rel=1e-12)
+        assert unknown.objective.beta == known.objective.beta == pytest.approx(0.01 * STRONGEST[classes], rel=1e-12)
         assert (unknown.samples, known.samples) == (None, 1000 * classes)
 
 
@@ -59,7 +62,7 @@ def test_samples_that_nobody_counted_are_taken_as_a_thousand_a_class():
 def test_it_is_the_pulls_default_whatever_the_geometry(options, dim):
     head = VariationalHead(8, 5, samples=5 * 400, **options)
     assert type(head.objective) is Pull
-    assert head.objective.beta == pytest.approx(0.0625 / dim, rel=1e-12)
+    assert head.objective.beta == pytest.approx(0.0625 * STRONGEST[dim], rel=1e-12)
     assert options_of(head)["beta"] == "auto"
     assert VariationalHead(8, 5, samples=5 * 400, beta="auto", **options).objective.beta == head.objective.beta
 
@@ -88,7 +91,7 @@ def test_the_loss_has_the_weight_in_it():
     torch.manual_seed(0)
     head = VariationalHead(8, 4, samples=4 * 250).double()
     terms = head.terms(torch.randn(6, 8).double(), torch.tensor([0, 1, 2, 3, 0, 1]))
-    expected = terms.posterior + terms.label + 0.16 / 4 * terms.prior
+    expected = terms.posterior + terms.label + 0.16 * 0.5 * terms.prior
     torch.testing.assert_close(terms.total, expected, rtol=1e-12, atol=0)
     assert not math.isclose(terms.total.item(), (terms.posterior + terms.label).item(), rel_tol=1e-3)
 
@@ -101,10 +104,10 @@ def test_it_survives_copies_pickles_another_p_of_y_and_a_state_dict_that_knows_n
     assert list(head.state_dict()) == list(plain.state_dict())
     shifted = head.with_label_prior(torch.tensor([0.1, 0.2, 0.3, 0.4]))
     for again in (copy.copy(head), copy.deepcopy(head), pickle.loads(pickle.dumps(head)), shifted):
-        assert again.objective.beta == head.objective.beta == pytest.approx((1 / 7) ** 2 / 4, rel=1e-12)
+        assert again.objective.beta == head.objective.beta == pytest.approx((1 / 7) ** 2 / 2, rel=1e-12)
         assert (options_of(again)["samples"], options_of(again)["beta"]) == (2800, "auto")
     head.load_state_dict(plain.state_dict())
-    assert head.objective.beta == pytest.approx((1 / 7) ** 2 / 4, rel=1e-12)
+    assert head.objective.beta == pytest.approx((1 / 7) ** 2 / 2, rel=1e-12)
 
 
 @pytest.mark.parametrize("samples", [None, 40, 4 * 321])
@@ -126,15 +129,15 @@ def test_an_objective_set_by_hand_is_what_is_read_back():
 
 def test_a_linear_layer_takes_it_along():
     layer = torch.nn.Linear(8, 4)
-    assert VariationalHead.from_linear(layer, samples=4 * 500).objective.beta == pytest.approx(0.04 / 4)
+    assert VariationalHead.from_linear(layer, samples=4 * 500).objective.beta == pytest.approx(0.04 * STRONGEST[4])
     assert VariationalHead.from_linear(
         layer, objective="pull", means="learned", samples=4 * 500
-    ).objective.beta == pytest.approx(0.04 / 8)
+    ).objective.beta == pytest.approx(0.04 * STRONGEST[8])
 
 
 def test_repr_says_the_number_and_how_it_came_about():
     assert "objective=Pull(beta=4.34e-05) (auto: 4800 samples a class), " in repr(VariationalHead(8, 10, samples=48_000))
-    assert "objective=Pull(beta=0.03) (auto: 333.333 samples a class), " in repr(VariationalHead(8, 3, samples=1000))
+    assert "objective=Pull(beta=0.045) (auto: 333.333 samples a class), " in repr(VariationalHead(8, 3, samples=1000))
     assert "objective=Pull(beta=0.001) (auto: samples unknown), " in repr(VariationalHead(8, 10))
     assert "objective=Pull(beta=0.1), " in repr(VariationalHead(8, 10, beta="1/D", samples=48_000))
 

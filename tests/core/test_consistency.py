@@ -14,6 +14,7 @@ from varclass.core.consistency import (
     STEPS,
     best_temperature,
     far,
+    look_at,
     near,
     tempered_losses,
 )
@@ -24,10 +25,11 @@ C, D, N = 10, 9, 4000
 STEPPED = torch.arange(-STEPS, STEPS + 1, dtype=torch.float64) * STEP
 
 
-def losses_of(own, any_other=None, mistakes=0.0, count=FEWEST):
-    """As `tempered_losses` lays them out."""
+def losses_of(own, any_other=None, mistakes=0.0, count=FEWEST, sure=None):
+    """As `tempered_losses` lays them out; nobody is sure of anything unless it is said."""
     nothing = torch.zeros(2 * STEPS + 1, dtype=torch.float64)
-    return torch.cat([own, nothing if any_other is None else any_other, torch.tensor([mistakes, float(count)]).double()])
+    parts = [own, *(nothing if part is None else part for part in (any_other, sure))]
+    return torch.cat([*parts, torch.tensor([mistakes, float(count)]).double()])
 
 
 def auto(classes=C, dim=D, **options):
@@ -204,12 +206,48 @@ def test_without_a_mistake_one_sample_of_which_nothing_is_known_keeps_it_from_ce
     assert 0.95 < float(confidence) < 1 - 1e-3
 
 
+@pytest.mark.parametrize("settled", [1.0, 1.3, 0.8])
+@pytest.mark.parametrize(
+    ("confident", "wanted"),
+    [
+        (lambda t: 0.8 - 0.4 * (t + 0.33), -0.33),  # as high as accuracy there
+        (lambda t: 0.8 - 0.4 * (t - 0.9), 0.0),  # too sure as trained: as trained
+        (lambda t: 0.8 - 0.4 * (t + 1.2), -0.7),  # no surer than right where log p(y|z) is highest
+        (lambda t: 0.9 + 0 * t, 0.0),
+        (lambda t: 0.7 + 0 * t, -0.7),
+    ],
+)
+def test_it_becomes_surer_than_it_was_trained_as_far_as_it_is_right(confident, wanted, settled):
+    """log p(y|z) asks for log T = -0.7 of the trained width, accuracy is 80%; `settled` is where the last call left it."""
+    count, now = 10**6, STEPPED + 2 * math.log(settled)
+    losses = losses_of(1e9 * (now + 0.7) ** 2, mistakes=0.2 * count, count=count, sure=count * confident(now))
+    assert math.log(best_temperature(losses, settled)) + 2 * math.log(settled) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_less_sure_than_it_was_trained_is_what_log_p_asks_for_whatever_the_confidence():
+    losses = losses_of(1e9 * (STEPPED - 0.4) ** 2, mistakes=200.0, count=1000, sure=torch.full_like(STEPPED, 990.0))
+    assert math.log(best_temperature(losses)) == pytest.approx(0.4, abs=1e-6)
+
+
+def test_an_unsure_head_with_a_few_latents_far_off_is_left_as_it_was_trained():
+    """Latents of which most lie closer than anticipated, and one in ten anywhere: its likeliest T makes it too sure on average."""
+    head = recommended(3)
+    z, y = drawn(head, 0.75)
+    z = torch.where(torch.rand(N, 1, generator=torch.Generator().manual_seed(1)) < 0.1, z[torch.randperm(N)], z)
+    features = features_of(head, z)
+    assert int(tempered_losses(head, features, y)[: 2 * STEPS + 1].argmin()) != STEPS
+    head.settle_from(look_at(head, features, y, shape=False))
+    log_posterior = head.log_posterior(features).detach()
+    assert float(log_posterior.exp().amax(1).mean()) <= float((log_posterior.argmax(1) == y).double().mean()) + 1e-3
+
+
 def test_every_part_of_the_losses_is_what_it_says():
     head = auto(label_prior=torch.tensor([0.5] + [0.5 / 9] * 9))
     z, y = drawn(head, 1.3, number=50)
     losses, log_posterior = tempered_losses(head, z, y), head.log_posterior(z).double()
     assert losses.shape == (LOSSES,)
     torch.testing.assert_close(losses[3 * STEPS + 1], -log_posterior.mean(1).sum(), rtol=1e-5, atol=0.0)
+    torch.testing.assert_close(losses[5 * STEPS + 2], log_posterior.exp().amax(1).sum(), rtol=1e-5, atol=0.0)
     assert float(losses[-2]) == float((log_posterior.argmax(1) != y).sum()) > 0
 
 

@@ -125,7 +125,7 @@ def test_defaults_are_read_off_the_head():
     heads = tables.read(objective="gm", beta=0.25, separation=2.5)
     assert (tables.describe("beta", heads), tables.describe("separation", heads)) == ("`0.25`", "`2.5`")
     assert tables.describe("beta", tables.read(objective="gm")) == '`"1/D"`'
-    assert tables.describe("beta", tables.read()).startswith('`"auto"`: min(1, (100 / n)^2) / D')
+    assert tables.describe("beta", tables.read()).startswith('`"auto"`: min(1/2, 10 / D^2) min(1, (100 / n)^2)')
     sizes = {"z is the features": 0, "one for each class": 1}
     for said, which in sizes.items():
         assert said in tables.describe("latent_dim", [{"latent_dim": None, "D": size[which]} for size in tables.SIZES])

@@ -292,9 +292,8 @@ def test_every_fold_is_pulled_as_the_model_that_is_kept_by_the_rows_that_it_trai
     model = VariationalClassifier(**options, **QUICK | {"max_iter": 1}).fit(x, y)
     folds = 0 if "early_stopping" in options else options.get("cross_fit", 5)
     assert len(built) == folds + 1
-    assert [each.head.objective.beta for each in built] == [pytest.approx(min(1, (100 / (rows / 3)) ** 2) / 3, rel=1e-12)] * (
-        folds + 1
-    )
+    beta = 0.5 * min(1, (100 / (rows / 3)) ** 2)
+    assert [each.head.objective.beta for each in built] == [pytest.approx(beta, rel=1e-12)] * (folds + 1)
     assert model.model_.head.samples == rows
 
 

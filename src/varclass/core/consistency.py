@@ -4,7 +4,8 @@ The separation r = |mu_y| / sigma sets how sure a head is: latents that follow p
 accuracy, and if they follow them less well on held-out data, predictions are too sure. The rule asks held-out data for the
 temperature T that minimises -E log p(y|z), with log p(z|y) divided by T, and makes every sigma sqrt(T) times as wide, so that
 r^2 becomes r^2 / T and the held-out temperature 1. Predictions alone take the wider sigma: with it in training, latents would
-grow along.
+grow along. Where T is below 1, predictions become surer than they were trained to be, and no surer than they are right: T
+stays where mean confidence would exceed accuracy, which costs a little log p(y|z) and saves calibration under shift.
 
 With means on axes the same question is then asked of a covariance that all classes share: see `covariance`.
 
@@ -38,7 +39,7 @@ NEAR, FAR = 0.9, 0.9999  # anticipated accuracy without held-out data, and with 
 FEWEST = 20  # held-out samples that can settle anything
 STEP, STEPS = 0.1, 25  # of log T, and how many of them up and down: T from 0.08 to 12
 GRID = 2 * STEPS + 1
-LOSSES = 2 * GRID + 2
+LOSSES = 3 * GRID + 2
 
 
 def near(num_classes: int) -> float:
@@ -101,8 +102,8 @@ def look_at(head: VariationalHead, features: Tensor, y: Tensor, *, shape: bool =
 def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tensor:
     """What `best_temperature` asks of held-out data, (LOSSES,) in float64; that of several batches or processes adds up.
 
-    At each temperature the sum over samples of -log p(y|z), then of its average over all y, then the number of mistakes and
-    of samples. With a Gaussian posterior, predictions are averages over draws, as always.
+    At each temperature the sum over samples of -log p(y|z), then of its average over all y, then of max p(y|z); then the number
+    of mistakes and of samples. With a Gaussian posterior, predictions are averages over draws, as always.
     """
     target = head.read_target(features, y)
     if target.labels is None:
@@ -117,15 +118,16 @@ def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tenso
     def summed(values: Tensor) -> Tensor:
         return (values.double() if weight is None else values.double() * weight).sum()
 
-    own, any_other = [], []
+    own, any_other, sure = [], [], []
     for step in range(-STEPS, STEPS + 1):
         drawn = torch.stack([torch.log_softmax(each / math.exp(STEP * step) + log_label, dim=1) for each in apart])
         log_posterior = torch.logsumexp(drawn, dim=0) - math.log(len(drawn))
         own.append(summed(-log_posterior.gather(1, target.labels[:, None])[:, 0]))
         any_other.append(summed(-log_posterior.mean(1)))
+        sure.append(summed(log_posterior.amax(1).exp()))
         if step == 0:
             mistakes = summed(log_posterior.argmax(1) != target.labels)
-    return torch.stack([*own, *any_other, mistakes, summed(torch.ones_like(target.labels))])
+    return torch.stack([*own, *any_other, *sure, mistakes, summed(torch.ones_like(target.labels))])
 
 
 def best_temperature(losses: Tensor, settled: float = 1.0) -> float:
@@ -133,9 +135,9 @@ def best_temperature(losses: Tensor, settled: float = 1.0) -> float:
 
     `settled` is the factor on sigma already; the prior is on the log of its square after this temperature. Without a single
     mistake the sums would ask for predictions ever more sure. So one more sample counts, of which nothing is known, and
-    less the more mistakes there are: 1 / (1 + mistakes) of it.
+    less the more mistakes there are: 1 / (1 + mistakes) of it. See the head of this file for what keeps T from below 1.
     """
-    own, any_other = losses[:GRID], losses[GRID : 2 * GRID]
+    own, any_other, sure = losses[:-2].split(GRID)
     mistakes, count = losses[-2:].tolist()
     if count < FEWEST or not bool(losses.isfinite().all()):
         return 1.0
@@ -148,7 +150,17 @@ def best_temperature(losses: Tensor, settled: float = 1.0) -> float:
         before, here, beyond = sums[least - 1 : least + 2]
         bend = before - 2 * here + beyond
         between = 0.5 * (before - beyond) / bend if bend > 0 else 0.0
-    return math.exp(STEP * (least - STEPS + between))
+    likeliest, trained = STEP * (least - STEPS + between), -2 * math.log(settled)
+    return math.exp(max(likeliest, min(trained, _no_surer((sure / count).tolist(), 1 - mistakes / count))))
+
+
+def _no_surer(confidence: Sequence[float], accuracy: float) -> float:
+    """The lowest log T at which mean confidence is no higher than this accuracy, between the steps by a line."""
+    beyond = next((step for step, mean in enumerate(confidence) if mean <= accuracy), GRID)
+    if beyond in (0, GRID):
+        return -math.inf if beyond == 0 else math.inf
+    higher, lower = confidence[beyond - 1 : beyond + 1]
+    return STEP * (beyond - 1 - STEPS + (higher - accuracy) / (higher - lower))
 
 
 def settle(class_prior: GaussianPrior, temperature: float) -> float:

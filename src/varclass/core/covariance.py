@@ -6,7 +6,8 @@ of sigma is asked of Sigma = sigma^2 B^-2 too, with B = I + S and S symmetric:
     argmin_{T, S} -E log softmax_y { log N(z; a e_y, T sigma^2 B^-2) + log p(y) },    S close to 0 a priori
 
 One covariance keeps log-odds linear, so predictions are still those of a softmax layer. It is asked for from `fewest_for_shape`
-samples on, and kept if it predicts parts of them better that it was not fitted to than sigma alone does.
+samples on, and kept if it predicts parts of them better that it was not fitted to than sigma alone does, by more than the
+standard error of that.
 """
 
 from __future__ import annotations
@@ -63,19 +64,22 @@ def best_shape(
         w = torch.ones(len(y), dtype=torch.float64) if weight is None else weight[some].detach().cpu().double().clone()
         left_out = torch.arange(len(y)) % FOLDS
 
-        def compared(closeness: float | None) -> float:
-            """The log posterior of each part of them by the others."""
-            total = 0.0
+        def predicted(closeness: float | None) -> Tensor:
+            """The log posterior of each sample, (n,), by the parts that it is not in."""
+            found = torch.empty_like(w)
             for fold in range(FOLDS):
                 out, rest = left_out == fold, left_out != fold
                 shape = _fit(prior, log_label, h[rest], y[rest], w[rest], closeness)
-                log_posterior = shape.log_posterior(prior, h[out], log_label)
-                total += float((w[out] * log_posterior.gather(1, y[out][:, None])[:, 0]).sum())
-            return total
+                found[out] = w[out] * shape.log_posterior(prior, h[out], log_label).gather(1, y[out][:, None])[:, 0]
+            return found
 
-        best = max((None, *CLOSENESS), key=compared)  # of equal ones the first: sigma alone
-        shape = None if best is None else _fit(prior, log_label, h, y, w, best)
-        return shape if shape is not None and bool(shape.root.isfinite().all()) else None
+        alone = predicted(None)
+        gains = {closeness: predicted(closeness) - alone for closeness in CLOSENESS}
+        best = max(gains, key=lambda closeness: float(gains[closeness].sum()))
+        if not bool(gains[best].mean() > gains[best].std() / math.sqrt(len(y))):  # of what is not finite neither
+            return None
+        shape = _fit(prior, log_label, h, y, w, best)
+        return shape if bool(shape.root.isfinite().all()) else None
 
 
 def _log_posterior(root: Tensor, temperature: Tensor | float, prior: AxesPrior, outputs: Tensor, log_label: Tensor) -> Tensor:

@@ -10,7 +10,9 @@ from varclass.core.options import check_choice, check_positive
 PER_DIMENSION = "1/D"  # beta such that the KL, a sum over D dimensions, is weighted by one per dimension on average
 SHARED_OUT = "/D"  # what ends a beta that is shared out among the dimensions
 AUTO = "auto"  # a pull that gives way to data: see `beta_at`
-ENOUGH = 100  # samples a class from which on the pull gives way; fitted to results/weight.md and results/default.md by eye
+STRONGEST = 0.5  # what "auto" is at most, from two to four classes
+SHARED_TWICE = 10  # over D^2: what "auto" is beyond, 1/D for ten classes; this and the next fitted by eye to results/default.md
+ENOUGH = 100  # samples a class from which on the pull gives way; to results/weight.md too
 UNKNOWN = 1000  # samples a class where nobody says: a hundredth of 1/D, all but softmax
 
 # What the paper's model takes where it is silent, or where its value does not carry over to every dimension.
@@ -32,7 +34,7 @@ PAPER: dict[str, Any] = {
 # belong. Chosen on validation data; docs/method.md explains it, results/default.md has what was tried.
 RECOMMENDED: dict[str, Any] = PAPER | {
     "objective": "pull",
-    "beta": AUTO,  # 1/D is right from few samples, and costs accuracy and NLL where there are thousands a class
+    "beta": AUTO,  # a pull is right from few samples, and costs accuracy and NLL where there are thousands a class
     "covariance": "unit",
     "means": "axes",  # p(y|z) is the softmax of a linear layer, whatever else is set: with beta = 0 this is softmax
     "separation": "auto",
@@ -72,15 +74,15 @@ def check_beta(option: str, beta: float | str, objective: str | None) -> None:
 
 
 def beta_at(beta: float | str, latent_dim: int, per_class: float = UNKNOWN) -> float:
-    """The weight that beta is in D dimensions; "auto" with n samples a class is min(1, (ENOUGH / n)^2) / D.
+    """The weight that beta is in D dimensions; "auto" with n samples a class is min(1/2, 10 / D^2) min(1, (100 / n)^2).
 
     So the pull on a class's latents, a sum over its samples, fades once there are enough: the data outweigh it.
 
-    >>> beta_at("3/D", 12), beta_at(0.5, 12), beta_at("auto", 10, 50), beta_at("auto", 10, 200)
-    (0.25, 0.5, 0.1, 0.025)
+    >>> beta_at("3/D", 12), beta_at(0.5, 12), beta_at("auto", 10, 50), beta_at("auto", 10, 200), beta_at("auto", 2, 50)
+    (0.25, 0.5, 0.1, 0.025, 0.5)
     """
     if beta == AUTO:
-        return min(1.0, (ENOUGH / per_class) ** 2) / latent_dim
+        return min(STRONGEST, SHARED_TWICE / latent_dim**2) * min(1.0, (ENOUGH / per_class) ** 2)
     return float(beta.removesuffix(SHARED_OUT)) / latent_dim if isinstance(beta, str) else beta
 
 
