@@ -35,10 +35,11 @@ ablation: .venv/ready  ## variants of the default on frozen MiniLM features and 
 	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:500,pneumoniamnist:300 --save results/default \
 		--forms 'softmax, temperature;default;0.1/D;1/D;10/D;simplex;bottleneck'
 	$(BIN)/python benchmarks/default.py --tasks clinc150:50 --seeds 2 --save results/default \
-		--forms 'softmax, temperature;0.03/D;0.1/D;0.3/D;1/D'
+		--forms 'softmax, temperature;default;0.03/D;0.1/D;0.3/D;1/D'
 	$(BIN)/python benchmarks/default.py --tasks cifar10:5000 --seeds 1 --save results/default \
 		--forms 'softmax, temperature;1/D;10/D'
 	$(BIN)/python benchmarks/folds.py --save results/folds
+	$(BIN)/python benchmarks/folds.py --tasks ag_news:250,fashion_mnist:500 --folds 5 --seeds 4 --save results/folds
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

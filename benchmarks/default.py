@@ -165,14 +165,17 @@ def train(model: Classifier, x: Tensor, y: Tensor, *, few: bool = True, smoothin
     model.eval()
 
 
-def make_model(form: str, x: Tensor, classes: int, samples: int, held_out: int, named: str) -> Classifier:
-    """An encoder for these inputs, the named one for images, and the form's head."""
+def make_encoder(x: Tensor, named: str = "lenet") -> tuple[nn.Module, int]:
+    """An encoder for these inputs, the named one for images, and how many features it gives."""
     if x.dim() == 2:
-        encoder: nn.Module = nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh())
-        features = x.shape[1]
-    else:
-        encoder = build_encoder(named, kind="image", shape=tuple(x.shape[1:]), dropout=0.0, options={})
-        features = encoder.out_features
+        return nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh()), x.shape[1]
+    encoder = build_encoder(named, kind="image", shape=tuple(x.shape[1:]), dropout=0.0, options={})
+    return encoder, encoder.out_features
+
+
+def make_model(form: str, x: Tensor, classes: int, samples: int, held_out: int, named: str) -> Classifier:
+    """An encoder for these inputs and the form's head."""
+    encoder, features = make_encoder(x, named)
     options = dict(FORMS[form][1])
     if form == "simplex":
         options["latent_dim"] = classes - 1

