@@ -406,17 +406,17 @@ def test_reset_classifier_keeps_the_encoder_and_the_options_and_changes_the_clas
 
 def test_reset_classifier_of_the_recommended_head_gives_it_the_axes_and_the_beta_of_the_new_classes():
     found, x = from_model(trained(Fc), samples=8000 * C), inputs()
-    assert found.head.objective.beta == pytest.approx((100 / 8000) ** 2 / C)
+    assert found.head.objective.beta == pytest.approx((100 / 8000) ** 2 * min(0.5, 10 / C**2))
     found.reset_classifier(C)
-    assert found.head.objective.beta == pytest.approx((100 / 8000) ** 2 / C)
+    assert found.head.objective.beta == pytest.approx((100 / 8000) ** 2 * min(0.5, 10 / C**2))
     found.reset_classifier(50)
     assert found(x).shape == (B, 50)
     per_class = 8000 * C / 50
     assert (found.head.latent_dim, found.head.class_prior.means, found.head.objective.beta) == (
         50,
         "axes",
-        pytest.approx((100 / per_class) ** 2 / 50),
+        pytest.approx((100 / per_class) ** 2 * 10 / 50**2),
     )
     assert found.head.settles
     found.reset_classifier(50, samples=50)
-    assert found.head.objective.beta == 1 / 50
+    assert found.head.objective.beta == 10 / 50**2

@@ -255,7 +255,7 @@ RECOMMENDED |= {"separation": "auto", "beta": "auto", "preset": "recommended"}
 def test_a_head_of_which_nothing_else_is_named_is_the_recommended_one(named):
     head = VariationalHead(64, C, **{name: RECOMMENDED[name] for name in named})
     assert type(head.objective) is Pull
-    assert head.objective.beta == pytest.approx(0.01 / C)
+    assert head.objective.beta == pytest.approx(0.01 * min(0.5, 10 / C**2))
     assert (head.latent_dim, head.class_prior.covariance, head.class_prior.means) == (C, "unit", "axes")
     assert head.settles
     assert head.label_prior.learned
@@ -288,7 +288,8 @@ def test_what_else_is_named_asks_for_the_papers_model_or_for_what_it_allows_of_t
     assert head.settles == (objective in (Pull, Bottleneck) and means != "learned")
     assert head.posterior.stochastic == (objective is Bottleneck or "posterior" in options)
     if hasattr(head.objective, "beta"):
-        assert head.objective.beta == pytest.approx((0.01 if objective is Pull else 1) / head.latent_dim)
+        weight = 0.01 * min(0.5, 10 / head.latent_dim**2) if objective is Pull else 1 / head.latent_dim
+        assert head.objective.beta == pytest.approx(weight)
 
 
 @pytest.mark.parametrize(
