@@ -138,7 +138,7 @@ def measure(spec: RunSpec, options: argparse.Namespace) -> dict[str, Any]:
         subject = SetAside(run, Options(data_root=options.data, device=options.device, **MEASURED))
         clean = score(subject.test_predictions)
         scaled = score(repairs(subject)[TEMPERATURE].apply(subject.test_predictions))
-        found = {"n": len(subject.test), "epochs": spec.training.epochs}
+        found: dict[str, Any] = {"n": len(subject.test), "epochs": spec.training.epochs}
         found |= {each: clean[each] for each in ("accuracy", "nll", "ece")}
         found |= {f"scaled_{each}": scaled[each] for each in ("nll", "ece")}
         corrupted = [row for row in shift(subject) if row.method == "raw"]

@@ -12,8 +12,8 @@ from varclass.core.objectives import GM, OBJECTIVES, Pull
 from varclass.core.presets import PRESETS, defaults_for
 from varclass.core.recall import options_of
 
-
-STRONGEST = {2: 0.5, 3: 0.5, 4: 0.5, 5: 0.4, 6: 10 / 36, 7: 10 / 49, 8: 10 / 64, 10: 0.1, 1000: 1e-5, 10_000: 1e-7}  # by the number of dimensions
+# By the number of dimensions.
+STRONGEST = {2: 0.5, 3: 0.5, 4: 0.5, 5: 0.4, 6: 10 / 36, 7: 10 / 49, 8: 10 / 64, 10: 0.1, 1000: 1e-5, 10_000: 1e-7}
 
 
 @pytest.mark.parametrize("classes", STRONGEST)

@@ -291,3 +291,24 @@ def test_of_round_latents_sigma_alone_is_settled():
     prior, y = AxesPrior(C, C, "unit", "axes", 2.0), torch.arange(400) % C
     outputs = float(prior.length) * prior.sample(y).double()
     assert best_shape(prior, torch.full((C,), -math.log(C), dtype=torch.float64), outputs, y) is None
+
+
+@pytest.mark.parametrize(("errors", "kept"), [(1.05, True), (0.95, False), (0.05, False), (-2.0, False), (math.nan, False)])
+@pytest.mark.parametrize("weighed", [False, True])
+def test_it_must_predict_better_by_more_than_the_standard_error(monkeypatch, errors, kept, weighed):
+    """`errors` of it: what each sample gains by a covariance is written where its outputs would be."""
+
+    class Said(covariance.Shape):
+        def log_posterior(self, prior, outputs, log_label):
+            return outputs * (self.temperature != 1.0)
+
+    def fit(prior, log_label, outputs, labels, weight, closeness):
+        return Said(torch.eye(C), 1.0 if closeness is None else 2.0)
+
+    monkeypatch.setattr(covariance, "_fit", fit)
+    gain = torch.randn(200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    gain += errors * gain.std() / math.sqrt(len(gain)) - gain.mean()
+    weight = torch.where(torch.arange(200) % 3 == 0, 2.0, 1.0) if weighed else None
+    outputs = (gain if weight is None else gain / weight)[:, None].expand(-1, C)
+    prior, labels = AxesPrior(C, C, "unit", "axes", 2.0), torch.arange(200) % C
+    assert (best_shape(prior, torch.zeros(C), outputs, labels, weight) is not None) is kept

@@ -40,7 +40,8 @@ class VariationalHead(nn.Module):
             lie on axes, otherwise z is the features, as in the paper.
         objective: "pull" (recommended), "ce", "gm", "vc", "bottleneck", "authors", or an `Objective`.
         beta: weight of the KL in eq:LVC_2, of log p(z|y) in GM and "pull": a number, or one such as "1/D", the default but
-            for "pull", which has "auto": min(1/2, 10 / D^2) min(1, (100 / n)^2) with n training samples a class. The paper's value is 1.
+            for "pull", which has "auto": min(1/2, 10 / D^2) min(1, (100 / n)^2) with n training samples a class. The paper's
+            value is 1.
         samples: how many samples it will be trained on, if known: pass it, beta="auto" is to give way to them. None: 1000 a
             class. Another beta takes no notice of it.
         prior: "gaussian" or "vmf" (latents are then normalised).
