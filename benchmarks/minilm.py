@@ -8,7 +8,7 @@ layer of BERT's pooler's form and the output layer are trained on MiniLM's mean-
 with `--layers 6` together with all of MiniLM. Every form gets the same samples, seeds, batches, epochs and learning rates,
 chosen for none of them. A setting is written SET:SAMPLES PER CLASS, or SET:all for the whole training split. CLINC150's
 out-of-scope queries are the outliers: AUROC by max p(y|x), and by log p(z), for softmax the logsumexp of its logits (its energy
-score).
+score); for the default by that of its layer's outputs too.
 
 | form        | what runs                                              |
 |-------------|--------------------------------------------------------|
@@ -70,8 +70,9 @@ SCHEDULES = {
 }
 LR, ENCODER_LR, WARMUP = 1e-3, 1e-4, 0.1  # of the tanh and output layers, of MiniLM, and the share of steps that warm up
 
-COLUMNS = {"accuracy": 100.0, "nll": 1.0, "ece": 100.0, "ood_max_probability": 100.0, "ood_log_evidence": 100.0}
-TITLES = ("accuracy %", "NLL", "ECE %", "OOD AUROC, max p", "OOD AUROC, log p(z)")
+WAYS = ("max_probability", "log_evidence", "energy")  # to tell outliers apart
+COLUMNS = {"accuracy": 100.0, "nll": 1.0, "ece": 100.0} | {f"ood_{way}": 100.0 for way in WAYS}
+TITLES = ("accuracy %", "NLL", "ECE %", "OOD AUROC, max p", "OOD AUROC, log p(z)", "OOD AUROC, energy")
 KEY = ("setting", "mode", "seed", "form")  # what makes two rows the same
 LENGTH = 32  # tokens of a text at most; CLINC150's queries are shorter
 WIDTH = 384  # of MiniLM's features
@@ -150,8 +151,11 @@ def run(setting: str, mode: str, seed: int, form: str, options: argparse.Namespa
     row = {"n_train": len(train), "n": len(found), "epochs": epochs, "train_seconds": seconds}
     row |= {metric: scores[metric] for metric in ("accuracy", "nll", "ece", "brier")}
     if "oos" in splits:
-        inside, outside = detection_scores(found), detection_scores(Predictions.of(model.predict(samples(splits["oos"])[0])))
-        row |= {f"ood_{way}": auroc(inside[way], outside[way]) for way in ("max_probability", "log_evidence")}
+        outlying = samples(splits["oos"])[0]
+        inside, outside = detection_scores(found), detection_scores(Predictions.of(model.predict(outlying)))
+        row |= {f"ood_{way}": auroc(inside[way], outside[way]) for way in WAYS[:2]}
+        if form == "default":
+            row["ood_energy"] = auroc(model.energy(samples(judged)[0]), model.energy(outlying))
     return row
 
 
@@ -232,6 +236,12 @@ class Model(nn.Module):
         head = self.head.as_linear() if self.form == "temperature" else self.head
         return np.concatenate([head(self(part)).cpu().numpy() for part in x.split(CHUNK)])
 
+    @torch.no_grad()
+    def energy(self, x: Tensor) -> np.ndarray:
+        """logsumexp of the layer's outputs, (N,), as a softmax layer has it."""
+        outputs = torch.cat([self.head.projection(self(part)) for part in x.split(CHUNK)])
+        return torch.logsumexp(outputs, dim=1).cpu().numpy()
+
 
 class MiniLM(nn.Module):
     """Tokens (B, LENGTH) to mean-pooled features (B, 384), of length sqrt(D): each coordinate's size is about 1."""
@@ -298,7 +308,7 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
     ]
     for setting, mode in dict.fromkeys((row["setting"], row["mode"]) for row in rows):
         held = sorted((row for row in rows if (row["setting"], row["mode"]) == (setting, mode)), key=lambda row: row["seed"])
-        columns = {key: title for key, title in zip(COLUMNS, TITLES, strict=True) if key in held[0]}
+        columns = {key: title for key, title in zip(COLUMNS, TITLES, strict=True) if any(key in row for row in held)}
         numbers = {name: " or ".join(map(str, sorted({row[name] for row in held}))) for name in ("n_train", "epochs", "n")}
         lines += ["", f"## {setting}, {mode}", ""]
         lines += ["{n_train} training samples, {epochs} epochs, n = {n} of test.".format(**numbers), ""]
@@ -332,10 +342,12 @@ def summary(rows: list[dict[str, Any]]) -> list[str]:
 def cell(key: str, own: list[dict[str, Any]], beside: list[dict[str, Any]]) -> str:
     """Mean +- half the interval, and the difference to softmax seed by seed."""
     unit, digits = COLUMNS[key], 3 if key == "nll" else 1
+    if not all(key in row for row in own):
+        return "-"
     mine = [unit * row[key] for row in own]
     found = over_seeds(mine)
     text = f"{found.mean:.{digits}f} +- {found.high - found.mean:.{digits}f}"
-    if len(beside) == len(own):
+    if len(beside) == len(own) and all(key in row for row in beside):
         apart = paired_difference(mine, [unit * row[key] for row in beside])
         text += f" ({apart.mean:+.{digits}f} +- {apart.high - apart.mean:.{digits}f})"
     return text

@@ -11,12 +11,15 @@ from PIL import Image
 from varclass.data import ImageFiles, Split, load
 from varclass.evaluation import subject as subject_module
 from varclass.evaluation.evaluate import SUITES, evaluate
+from varclass.evaluation.outliers import scores_of
 from varclass.evaluation.predicting import Predictor, dropout_on
 from varclass.evaluation.scorebook import Row, plain, read_rows
 from varclass.evaluation.subject import Options, Subject, as_task, fitted, noise, some_of
 from varclass.metrics.predictions import Predictions
 from varclass.metrics.scaling import TemperatureScaling
 from varclass.metrics.summary import score
+from varclass.training.loop import fit
+from varclass.training.spec import EncoderSpec, HeadSpec, RunSpec, TrainingSpec
 from varclass.training.task import Task
 
 SMALL = Options(samples=60, corruptions=("gaussian_noise", "contrast"), severities=(1, 5), epsilons=(0.05, 0.2), pgd_steps=5)
@@ -123,6 +126,23 @@ def test_outliers_are_told_apart_by_every_score(run, tmp_path):
         assert row.n == 680
         assert row.scores["auroc"] > 0.6
         assert {"histograms", "roc"} == set(row.curves)
+
+
+def test_the_energy_is_that_of_a_softmax_layers_outputs(tmp_path):
+    spec = RunSpec(
+        encoder=EncoderSpec("mlp", options={"hidden": [16]}), head=HeadSpec(), training=TrainingSpec(epochs=2, lr=0.01)
+    )
+    run = fit(spec, tmp_path)
+    subject = Subject(run, Options())
+    x = torch.from_numpy(subject.test.inputs).permute(0, 3, 1, 2).float() / 255
+    model = run.load_model().eval()
+    assert model.head.class_prior.settled != 1.0
+    with torch.no_grad():
+        outputs = model.head.projection(model.encoder(x))
+    found = scores_of(subject, subject.test)
+    np.testing.assert_allclose(found["energy"], torch.logsumexp(outputs, 1).numpy(), rtol=1e-5)
+    rows = evaluate(run, ["ood"], Options(outliers=("noise",)))
+    assert [row.condition["score"] for row in rows] == ["max_probability", "entropy", "log_evidence", "mahalanobis", "energy"]
 
 
 def test_outliers_may_have_more_classes_than_the_task_and_some_are_enough(run, tmp_path):

@@ -1,4 +1,4 @@
-"""The ood suite: samples of other data sets against the test split, by four scores."""
+"""The ood suite: samples of other data sets against the test split, by every score that there is."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from varclass.core.axes import AxesPrior
 from varclass.core.priors import GaussianPrior
 from varclass.data.split import Split
 from varclass.evaluation.scorebook import Row
@@ -18,7 +19,7 @@ SELF = "oos"  # a data set's own out-of-scope split
 
 
 def ood(subject: Subject) -> Iterator[Row]:
-    """AUROC, AUPR and FPR95 of max p(y|x), entropy, log p(z) and Mahalanobis distance, for each set of outliers."""
+    """AUROC, AUPR and FPR95 of max p(y|x), entropy, log p(z), Mahalanobis distance and energy, for each set of outliers."""
     if not subject.options.outliers:
         raise ValueError("the ood suite needs data sets that belong to none of the classes; got none: --ood svhn,cifar100")
     inside = scores_of(subject, subject.some)
@@ -44,6 +45,8 @@ def scores_of(subject: Subject, split: Split, name: str = "") -> dict[str, np.nd
     prior = subject.model.head.class_prior
     if isinstance(prior, GaussianPrior):
         variances = (2 * prior.log_sigma().detach()).exp().expand(prior.num_classes, prior.latent_dim)
-        mean = prior.mean.detach().cpu().numpy()
-        found["mahalanobis"] = mahalanobis(subject.predictor.latents(split), mean, variances.cpu().numpy())
+        mean, latents = prior.mean.detach().cpu().numpy(), subject.predictor.latents(split)
+        found["mahalanobis"] = mahalanobis(latents, mean, variances.cpu().numpy())
+        if isinstance(prior, AxesPrior):  # latents are a softmax layer's outputs
+            found["energy"] = np.logaddexp.reduce(float(prior.length) * latents, axis=1)
     return found

@@ -18,6 +18,7 @@ SCORES = {
     "entropy": "entropy",
     "log_evidence": "log p(z)",
     "mahalanobis": "Mahalanobis distance",
+    "energy": "energy",
 }
 
 
