@@ -19,6 +19,7 @@ from varclass.core.consistency import (
     tempered_losses,
 )
 from varclass.core.head import VariationalHead
+from varclass.core.label_prior import LabelPrior
 from varclass.core.recall import options_of
 
 C, D, N = 10, 9, 4000
@@ -82,10 +83,16 @@ def test_widening_leaves_the_recommended_heads_predictions_alone():
     assert given.separation == 3.0
 
 
-@pytest.mark.parametrize("label_probs", [None, torch.tensor([0.5] + [0.5 / 9] * 9)], ids=["balanced", "imbalanced"])
+IMBALANCED = torch.tensor([0.5] + [0.5 / 9] * 9)
+
+
+@pytest.mark.parametrize("label_probs", [None, IMBALANCED], ids=["balanced", "imbalanced"])
 @pytest.mark.parametrize("width", [0.85, 1.0, 1.6])
 def test_the_temperature_is_the_variance_of_latents_in_units_of_the_prior(width, label_probs):
-    """log p(z|y) of N(mu, s^2) differs between classes by 1 / s^2 of that of N(mu, 1). 10%: five errors of 4,000 samples."""
+    """log p(z|y) of N(mu, s^2) differs between classes by 1 / s^2 of that of N(mu, 1). 10%: five errors of 4,000 samples.
+
+    On a simplex, where sigma is all that moves.
+    """
     head = auto(label_prior="uniform" if label_probs is None else label_probs)
     temperature = best_temperature(tempered_losses(head, *drawn(head, width, label_probs)))
     assert temperature == pytest.approx(width**2, rel=0.1)
@@ -148,6 +155,53 @@ def test_predictions_are_calibrated_once_it_has_settled():
     right = (answer == y).float().mean()
     assert abs(float(confidence.mean() - right)) < 0.04 < abs(float(before - right))
     assert anticipate(head.class_prior).accuracy == pytest.approx(float(right), abs=0.04)
+
+
+@pytest.mark.parametrize("width", [0.7, 2.5])
+def test_on_axes_settling_divides_the_log_joint_and_changes_no_decision(width):
+    """Whatever p(y): as temperature scaling of a softmax layer, and p(y) stays what it is."""
+    head = recommended()
+    head.widen()
+    head.label_prior = LabelPrior(C, IMBALANCED)
+    z, y = drawn(head, width, IMBALANCED)
+    features = features_of(head, z)
+    before = head.log_posterior(features).detach()
+    for _ in range(2):  # the second time from where the first has left it
+        head.settle_from(look_at(head, features, y, shape=False))
+        settled = head.log_posterior(features).detach()
+        assert torch.equal(settled.argmax(1), before.argmax(1))
+        torch.testing.assert_close(settled, torch.log_softmax(before / head.class_prior.settled**2, 1), rtol=1e-4, atol=1e-4)
+    assert abs(math.log(head.class_prior.settled)) > 0.1
+    torch.testing.assert_close(head.label_prior.probs(), IMBALANCED)
+    layer = head.as_linear()
+    torch.testing.assert_close(torch.log_softmax(layer(features), 1), settled, rtol=1e-4, atol=1e-4)
+    head.class_prior.scale_means(2.0)  # how far apart the means are is nothing to a prediction
+    torch.testing.assert_close(head.log_posterior(features).detach(), settled, rtol=1e-4, atol=1e-4)
+
+
+def test_another_label_prior_weighs_a_settled_posterior_as_bayes_rule_has_it():
+    head = recommended()
+    head.label_prior = LabelPrior(C, IMBALANCED)
+    z, y = drawn(head, 2.0, IMBALANCED)
+    features = features_of(head, z)
+    head.settle(features, y)
+    shifted = head.with_label_prior(torch.full((C,), 1 / C)).log_posterior(features)
+    expected = torch.log_softmax(head.log_posterior(features) - IMBALANCED.log(), 1)
+    torch.testing.assert_close(shifted, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_class_that_never_occurs_does_not_move_the_others_out_of_sight():
+    probs = torch.tensor([0.0] + [1 / 9] * 9)
+    head = recommended()
+    head.widen()
+    head.label_prior = LabelPrior(C, probs)
+    z, y = drawn(head, 2.0, probs)
+    features = features_of(head, z)
+    before = head.log_posterior(features).argmax(1)
+    head.settle(features, y)
+    assert torch.equal(head.log_posterior(features).argmax(1), before)
+    assert float(head.class_prior.origin.norm()) < 10 * float(head.class_prior.length)
+    assert bool(head.log_evidence(features).isfinite().all())
 
 
 def test_the_settled_sigma_counts_in_eval_mode_alone():

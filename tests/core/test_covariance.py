@@ -13,22 +13,23 @@ from varclass.core.consistency import HeldOut, look_at
 from varclass.core.covariance import best_shape, fewest_for_shape
 
 C = 4
+LOG_LABEL = torch.tensor([0.55, 0.3, 0.1, 0.05], dtype=torch.float64).log()
 
 
 @pytest.fixture
 def shaped():
-    """A prior with a root, in eval mode and double precision, calibrated and settled besides."""
+    """A prior that has settled, with a root, in eval mode and double precision, calibrated besides."""
     torch.manual_seed(0)
     prior = AxesPrior(C, C, "unit", "axes", 2.0).double().eval()
     half = 0.1 * torch.randn(C, C, dtype=torch.float64)
-    prior.root = torch.eye(C, dtype=torch.float64) + half + half.T
-    prior.scale_factor, prior.settled = 1.3, 0.8
+    prior.scale_factor = 1.3
+    prior.settle(0.8**2, LOG_LABEL, torch.eye(C, dtype=torch.float64) + half + half.T)
     return prior
 
 
 def reference(prior):
     spread = (1.3 * 0.8) ** 2 * torch.linalg.inv(prior.root @ prior.root)
-    return MultivariateNormal(prior.length * torch.eye(C, dtype=torch.float64), spread)
+    return MultivariateNormal(prior.origin + prior.length * torch.eye(C, dtype=torch.float64), spread)
 
 
 def test_densities_are_those_of_a_multivariate_normal(shaped):
@@ -41,13 +42,15 @@ def test_densities_are_those_of_a_multivariate_normal(shaped):
     shift = torch.randn(C, dtype=torch.float64)
     torch.testing.assert_close(shaped.log_joint(z, shift), expected + shift, **close)
     standard = shaped.standardize(z, y)
+    torch.testing.assert_close(shaped.mean, reference(shaped).loc, **close)
     at_mean = reference(shaped).log_prob(reference(shaped).loc)[y]
     torch.testing.assert_close(at_mean - 0.5 * standard.square().sum(1), expected[torch.arange(7), y], **close)
 
 
-def test_samples_have_its_covariance_within_five_standard_errors(shaped):
+def test_samples_have_its_mean_and_covariance_within_five_standard_errors(shaped):
     n, label = 20_000, torch.tensor(2)
     z = shaped.sample(label.expand(n)) - reference(shaped).loc[label]
+    assert (z.mean(0).abs() < 5 * z.std(0) / math.sqrt(n)).all()
     spread = reference(shaped).covariance_matrix[label]
     products = z[:, :, None] * z[:, None, :]
     error = products.std(0) / math.sqrt(n)
@@ -69,15 +72,21 @@ def test_it_is_no_part_of_training(shaped):
     torch.testing.assert_close(shaped.train().log_prob(z), plain.log_prob(z))
     y = torch.tensor([0, 1, 2, 3, 0])
     torch.testing.assert_close(shaped.standardize(z, y), plain.standardize(z, y))
+    torch.testing.assert_close(shaped.mean, plain.mean)
+    torch.manual_seed(0)
+    samples = shaped.sample(y)
+    torch.manual_seed(0)
+    torch.testing.assert_close(samples, plain.sample(y))
 
 
-def test_without_a_root_while_entered(shaped):
-    z, before = torch.randn(5, C, dtype=torch.float64), shaped.root
-    with shaped.without_root():
+def test_as_trained_while_entered(shaped):
+    z, before = torch.randn(5, C, dtype=torch.float64), shaped.log_prob(torch.zeros(1, C, dtype=torch.float64))
+    with shaped.as_trained():
         inside = shaped.log_prob(z)
-    assert shaped.root is before
-    shaped.forget_root()
-    torch.testing.assert_close(shaped.log_prob(z), inside)
+    torch.testing.assert_close(shaped.log_prob(torch.zeros(1, C, dtype=torch.float64)), before, rtol=0, atol=0)
+    plain = AxesPrior(C, C, "unit", "axes", 2.0).double().eval()
+    plain.scale_factor, plain.settled = 1.3, 0.8
+    torch.testing.assert_close(inside, plain.log_prob(z))
 
 
 def test_the_separation_is_the_root_mean_square_distance_of_the_means_from_their_center_in_its_units(shaped):

@@ -16,6 +16,7 @@ from varclass.core.options import check_positive
 from varclass.core.priors import ALL, ClassPrior, GaussianPrior, rows
 
 NONE = torch.empty(0, 0)
+LEAST = -30.0  # nats of log p(y), from the likeliest class's on, that move the means: who is below is never answered anyway
 
 
 class AxesPrior(GaussianPrior):
@@ -26,8 +27,9 @@ class AxesPrior(GaussianPrior):
     With z = h / a, h being the C outputs of a linear layer, p(y|z) is softmax(h) for every a: a softmax layer is this
     prior's posterior as it stands, exactly and under any optimizer. What a decides is which h the prior expects,
     a^2 for the own class and 0 for the others, so it is the one number that the pull and log p(z) know of it. |mu_y| from
-    the means' center is r = a sqrt((C - 1) / C), the separation. No (C, C) table is held or multiplied by, unless held-out
-    data have settled one: in eval mode the covariance is then sigma^2 B^-2, B being the `root` that `settle` found.
+    the means' center is r = a sqrt((C - 1) / C), the separation. What held-out data settle counts in eval mode alone:
+    wider Gaussians, around means that have all moved by `origin` (see `settle`), and, if they justify one, a covariance
+    sigma^2 B^-2 with a `root` B. Otherwise no (C, C) table is held or multiplied by.
 
     >>> p, h = AxesPrior(3, 3, "unit", "axes", 2.0), torch.randn(5, 3)
     >>> relative, _ = p.log_prob_apart(p.support(h), torch.zeros(3))
@@ -37,6 +39,7 @@ class AxesPrior(GaussianPrior):
 
     covariances: ClassVar[tuple[str, ...]] = ("unit",)
     length: Tensor
+    origin: Tensor
 
     def __init__(self, num_classes: int, latent_dim: int, covariance: str, means: str, separation: float | None) -> None:
         ClassPrior.__init__(self, num_classes, latent_dim, covariance, means, separation)
@@ -61,18 +64,29 @@ class AxesPrior(GaussianPrior):
         self._root = fn(self._root)
         return super()._apply(fn, recurse)
 
-    def forget_root(self) -> None:
-        """One sigma for all directions again."""
-        self.root = NONE
+    @torch.no_grad()
+    def settle(self, temperature: float, log_label: Tensor, root: Tensor = NONE) -> None:
+        """log p(z, y) divided by a temperature, as densities: a wider sigma, and a common move of the means.
+
+        Wider Gaussians alone would give p(y) more weight, (h_y + log p(y)) / T would become h_y / T + log p(y), and samples of
+        rare classes would be taken for those of frequent ones. A softmax layer was trained to decide by the former. So all
+        means move by v = (T - 1) B^-2 log p(y) / a, T from the trained width on: p(y) stays what it is, and decisions too.
+        """
+        super().settle(temperature, log_label)
+        self.root = root.to(self.length)
+        rarer = torch.clamp(log_label - log_label.max(), min=LEAST)
+        move = (self._settled**2 - 1) * self._scale_factor**2 / self.length * rarer
+        self.origin.copy_(torch.linalg.solve(self.root @ self.root, move) if self._has_root else move)
 
     @contextmanager
-    def without_root(self) -> Iterator[None]:
-        """One sigma for all directions, while entered."""
-        held, self.root = self.root, NONE
+    def as_trained(self) -> Iterator[None]:
+        """Means on their axes and one sigma for all directions, while entered; it stays as wide as it is."""
+        held = self.root, self.origin
+        self.root, self.origin = NONE, torch.zeros_like(self.origin)
         try:
             yield
         finally:
-            self.root = held
+            self.root, self.origin = held
 
     def get_extra_state(self) -> Tensor:
         """Both factors, and of a root what is on and above its diagonal."""
@@ -81,7 +95,7 @@ class AxesPrior(GaussianPrior):
 
     def set_extra_state(self, state: Tensor) -> None:
         super().set_extra_state(state[:2])
-        self.forget_root()
+        self.root = NONE
         if len(state) > 2:
             above = torch.zeros(self.num_classes, self.num_classes, dtype=torch.float64)
             above[tuple(torch.triu_indices(*above.shape))] = state[2:].cpu()
@@ -106,6 +120,10 @@ class AxesPrior(GaussianPrior):
         return super().radius * math.sqrt(spread)
 
     @property
+    def mean(self) -> Tensor:
+        return self.offset if self.training else self.origin + self.offset
+
+    @property
     def offset(self) -> Tensor:  # type: ignore[override]
         """a e_y for every class, (C, C): for those who look at the means, never for a density."""
         return torch.diag(self.length.expand(self.num_classes))
@@ -117,6 +135,7 @@ class AxesPrior(GaussianPrior):
     @torch.no_grad()
     def scale_means(self, factor: float) -> None:
         self.length.mul_(check_positive("factor", factor))
+        self.origin.div_(factor)
 
     def place(self, mean: Tensor, sigma: Tensor | float = 1.0) -> None:
         raise ValueError("means='axes' stay on their axes; means='learned' can be placed")
@@ -144,13 +163,15 @@ class AxesPrior(GaussianPrior):
         noise = torch.randn(len(y), self.latent_dim, device=self.length.device, dtype=self.length.dtype)
         if self._shaped:
             noise = torch.linalg.solve(self.root.to(noise), noise.T).T
-        return self._factor * noise + self.length * F.one_hot(y, self.num_classes)
+        around = self.length * F.one_hot(y, self.num_classes)
+        return self._factor * noise + (around if self.training else self.origin + around)
 
     def standardize(self, z: Tensor, y: Tensor) -> Tensor:
-        standard = self.shrink * torch.sub(z, self.length * F.one_hot(y, self.num_classes))
+        standard = self.shrink * torch.sub(self._from_origin(z), self.length * F.one_hot(y, self.num_classes))
         return standard @ self.root.to(z) if self._shaped else standard
 
     def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
+        z = self._from_origin(z)
         if self._shaped:
             root = self.root.to(z)  # where a loader put the length alone
             precision = root @ root
@@ -161,6 +182,9 @@ class AxesPrior(GaussianPrior):
             relative = (self.shrink**2 * self.length) * z[:, classes]
         common = -0.5 * self.shrink**2 * (torch.linalg.vecdot(z, z) + self.length.square())
         return relative if shift is None else relative + rows(shift, classes), common - self._log_volume()
+
+    def _from_origin(self, z: Tensor) -> Tensor:
+        return z if self.training else z - self.origin
 
     def _log_volume(self) -> float:
         volume = self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI)

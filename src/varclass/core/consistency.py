@@ -7,7 +7,9 @@ r^2 becomes r^2 / T and the held-out temperature 1. Predictions alone take the w
 grow along. Where T is below 1, predictions become surer than they were trained to be, and no surer than they are right: T
 stays where mean confidence would exceed accuracy, which costs a little log p(y|z) and saves calibration under shift.
 
-With means on axes the same question is then asked of a covariance that all classes share: see `covariance`.
+With means on axes, log p(y) is divided by T too, and all means move together by what makes that of it: which class is
+predicted stays as it was (`AxesPrior.settle`). The same question is then asked of a covariance that all classes share: see
+`covariance`.
 
 How far apart the means are in training is another matter. Far apart they make a better classifier and a surer one, which is
 no harm to those who settle; who does not should stay near. So "auto" starts near, and goes far with the first held-out data.
@@ -27,9 +29,7 @@ from torch import Tensor
 from varclass.core.anticipation import separation_for
 from varclass.core.axes import AxesPrior
 from varclass.core.covariance import MOST_CLASSES, PRIOR_DEVIATION, best_shape
-from varclass.core.options import check_positive
 from varclass.core.posterior import DeltaPosterior
-from varclass.core.priors import GaussianPrior
 
 if TYPE_CHECKING:
     from varclass.core.head import VariationalHead
@@ -110,8 +110,9 @@ def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tenso
         raise ValueError(f"separation='auto' needs hard labels of held-out data; got y of shape {tuple(y.shape)}, {y.dtype}")
     flat, prior, log_label = head._flatten(features), head.class_prior, head.log_label()
     weight = target.weight_per_sample()
-    plain = prior.without_root() if isinstance(prior, AxesPrior) else contextlib.nullcontext()
-    with torch.autocast(flat.device.type, enabled=False), plain:
+    on_axes = isinstance(prior, AxesPrior)
+    trained = prior.as_trained() if isinstance(prior, AxesPrior) else contextlib.nullcontext()
+    with torch.autocast(flat.device.type, enabled=False), trained:
         latents = head.posterior.draws(flat, head.projection(flat), head.draws)
         apart = [prior.log_prob_apart(prior.support(z), torch.zeros_like(log_label))[0] for z in latents]
 
@@ -120,7 +121,9 @@ def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tenso
 
     own, any_other, sure = [], [], []
     for step in range(-STEPS, STEPS + 1):
-        drawn = torch.stack([torch.log_softmax(each / math.exp(STEP * step) + log_label, dim=1) for each in apart])
+        temperature = math.exp(STEP * step)
+        label = log_label / (prior.settled**2 * temperature) if on_axes else log_label
+        drawn = torch.stack([torch.log_softmax(each / temperature + label, dim=1) for each in apart])
         log_posterior = torch.logsumexp(drawn, dim=0) - math.log(len(drawn))
         own.append(summed(-log_posterior.gather(1, target.labels[:, None])[:, 0]))
         any_other.append(summed(-log_posterior.mean(1)))
@@ -163,19 +166,10 @@ def _no_surer(confidence: Sequence[float], accuracy: float) -> float:
     return STEP * (beyond - 1 - STEPS + (higher - accuracy) / (higher - lower))
 
 
-def settle(class_prior: GaussianPrior, temperature: float) -> float:
-    """Widen every sigma, for prediction, by what a held-out temperature says; returns the separation in units of it."""
-    class_prior.settled *= math.sqrt(check_positive("temperature", temperature))
-    if isinstance(class_prior, AxesPrior):
-        class_prior.forget_root()
-    return class_prior.radius
-
-
 def settle_shape(class_prior: AxesPrior, log_label: Tensor, held: HeldOut) -> float:
     """Give all classes, for prediction, the covariance that held-out data justify; returns the separation in units of it."""
     if held.outputs is not None and held.labels is not None:
         shape = best_shape(class_prior, log_label, held.outputs, held.labels, held.weight)
         if shape is not None:
-            class_prior.settled *= math.sqrt(shape.temperature)
-            class_prior.root = shape.root.to(class_prior.length)
+            class_prior.settle(shape.temperature, log_label, shape.root)
     return class_prior.radius

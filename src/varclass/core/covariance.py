@@ -3,7 +3,9 @@
 Held-out latents are not as wide in every direction: they stray towards the classes that theirs is taken for. So what is asked
 of sigma is asked of Sigma = sigma^2 B^-2 too, with B = I + S and S symmetric:
 
-    argmin_{T, S} -E log softmax_y { log N(z; a e_y, T sigma^2 B^-2) + log p(y) },    S close to 0 a priori
+    argmin_{T, S} -E log softmax_y { log N(z; a e_y, T sigma^2 B^-2) + log p(y) / T },    S close to 0 a priori
+
+where T counts from the trained width on.
 
 One covariance keeps log-odds linear, so predictions are still those of a softmax layer. It is asked for from `fewest_for_shape`
 samples on, and kept if it predicts parts of them better that it was not fitted to than sigma alone does, by more than the
@@ -85,7 +87,7 @@ def best_shape(
 def _log_posterior(root: Tensor, temperature: Tensor | float, prior: AxesPrior, outputs: Tensor, log_label: Tensor) -> Tensor:
     precision = root @ root
     apart = outputs @ precision - 0.5 * float(prior.length) ** 2 * (precision.diagonal() - 1)
-    return torch.log_softmax(apart * (prior.shrink**2 / temperature) + log_label, dim=1)
+    return torch.log_softmax((apart * prior.shrink**2 + log_label / prior.settled**2) / temperature, dim=1)
 
 
 def _fit(
@@ -96,7 +98,7 @@ def _fit(
     The terms of `best_temperature` stay: its prior on T, and the sample of which nothing is known.
     """
     one, count = torch.eye(prior.num_classes, dtype=torch.float64), float(weight.sum())
-    mistakes = float((weight * ((outputs * prior.shrink**2 + log_label).argmax(1) != labels)).sum())
+    mistakes = float((weight * ((outputs * prior.shrink**2 + log_label / prior.settled**2).argmax(1) != labels)).sum())
     log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
     half = torch.zeros_like(one, requires_grad=closeness is not None)
     # With a closeness of 1, entries of S deviate from 0 by 1 / (2 C) a priori, by 1 / 20 where classes are few: of C^2 / 2

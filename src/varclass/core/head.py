@@ -287,7 +287,7 @@ class VariationalHead(nn.Module):
     def settle(self, features: Tensor, y: Tensor) -> float:
         """With separation="auto": the width of the priors as held-out data justify, so that predictions are neither too sure
         nor unsure. On axes it is a covariance that all classes share, if there are samples enough (100, and 10 a class, up
-        to 128 classes) and they are predicted better for it; otherwise one sigma.
+        to 128 classes) and they are predicted better for it; otherwise one sigma, which changes no decision.
 
         Call it in eval mode, with features of samples that are not trained on, after each epoch or at the end (from the
         first call on, training takes place with means farther apart). Fewer than 20 samples settle nothing. Returns
@@ -317,7 +317,8 @@ class VariationalHead(nn.Module):
     def settle_by(self, temperature: float) -> float:
         """Sigma alone, by a held-out temperature that is known, of all processes together."""
         assert isinstance(self.class_prior, GaussianPrior)
-        return consistency.settle(self.class_prior, temperature)
+        self.class_prior.settle(temperature, self.log_label().detach())
+        return self.class_prior.radius
 
     # ------------------------------------------------------------------------------- after training: calibrate, shift
 

@@ -107,7 +107,7 @@ def fold(head: VariationalHead) -> nn.Linear:
         raise ValueError(f"as_linear needs a delta posterior; got {type(head.posterior).__name__}")
     if isinstance(prior, AxesPrior):  # h / a meets a e_y: the layer itself, with sigma's factor as a temperature
         assert isinstance(head.projection, nn.Linear)
-        weight, bias = head.projection.weight.double(), head.projection.bias.double()
+        weight, bias = head.projection.weight.double(), head.projection.bias.double() - (prior.length * prior.origin).double()
         if prior.root.numel():
             precision = prior.root.double() @ prior.root.double()
             weight, bias = precision @ weight, precision @ bias - 0.5 * prior.length.double() ** 2 * (precision.diagonal() - 1)

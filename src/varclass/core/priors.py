@@ -199,6 +199,10 @@ class GaussianPrior(ClassPrior):
         """The same in units of the sigma that predictions have: the separation."""
         return self.distance / self._settled
 
+    def settle(self, temperature: float, log_label: Tensor) -> None:
+        """Widen every sigma, for prediction, by what a held-out temperature says."""
+        self.settled *= math.sqrt(check_positive("temperature", temperature))
+
     @torch.no_grad()
     def scale_means(self, factor: float) -> None:
         """Move every mean to `factor` times its distance from the origin."""

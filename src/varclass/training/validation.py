@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -95,10 +95,10 @@ def _features(model: Classifier, source: Source, share: Share, low_precision: bo
 
 def _settled_loss(head: VariationalHead, kept: list[tuple[Tensor, Tensor]], temperature: float) -> float:
     """The sum of -log p(y|z) as it will be once sigma has been settled by this temperature."""
-    prior = head.class_prior
-    before, prior.settled = prior.settled, prior.settled * math.sqrt(temperature)
+    before = copy.deepcopy(head.class_prior.state_dict())
+    head.settle_by(temperature)
     loss = sum(float(F.nll_loss(head.log_posterior(features), y, reduction="sum")) for features, y in kept)
-    prior.settled = before
+    head.class_prior.load_state_dict(before)
     return loss
 
 
