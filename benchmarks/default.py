@@ -12,6 +12,7 @@ of the training split, or on CLINC150's validation split.
 | ag_news:N, clinc150:N | N samples a class: a tanh layer and the head on MiniLM's frozen features, AdamW 1e-3, 20 epochs |
 | mnist:N, fashion_mnist:N, pneumoniamnist:N | N samples: LeNet and the head, AdamW 1e-3, 60 epochs, 20 if N is above 1000 |
 | cifar10:N | the same with WRN-10-1, which is too small to fit them |
+| NAME:N:R | the same, thinned out: all of one class is left, of another a share 1/R, of the others shares between |
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from varclass.metrics import Predictions, over_seeds, score
 from varclass.training.augmentation import smooth
 from varclass.training.files import write_json, write_text
 from varclass.training.provenance import provenance
+from variants import DECAYS, RATES, VARIANTS
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 SOFTMAX = {"objective": "ce", "means": "axes"}
@@ -48,6 +50,9 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax, covariance": ("softmax, covariance settled", SOFTMAX | {"separation": "auto"}),
     "smoothing": ("softmax, label smoothing 0.05", SOFTMAX),
     "default": ("the default", {}),
+    "undivided": ("the default, sigma alone settled and log p(y) undivided, so that decisions may change", {}),
+    "mixup": ("the default, mixup 0.2", {}),
+    "softmax, mixup": ("softmax, mixup 0.2, temperature scaling", SOFTMAX | {"separation": "auto"}),
     "sigma": ("beta 1/D, sigma alone settled", ONE),
     **{f"{share}/D": (f"beta {share}/D", {"beta": f"{share}/D"}) for share in SHARES},
     "near": ("beta 1/D, means near (90% anticipated), sigma alone settled", ONE),
@@ -64,9 +69,16 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax, all": ("softmax, nothing held out", SOFTMAX),
     "smoothing, all": ("softmax, label smoothing, nothing held out", SOFTMAX),
     "1/D, all": ("beta 1/D, nothing held out", ONE),
+    "shared": (
+        "a simplex, one variance for each dimension learned while training",
+        ONE | {"objective": "pull", "means": "simplex", "covariance": "shared"},
+    ),
+    **{name: (said, {}) for name, (said, _) in VARIANTS.items()},
 }
-WHOLE = {"softmax, covariance", "default", *(f"{share}/D" for share in SHARES)}  # the covariance is settled
-SETTLED = WHOLE | {"softmax, temperature", "sigma", "near", "simplex", "bottleneck", "vc"}
+WHOLE = {"softmax, covariance", "default", "mixup", *(f"{share}/D" for share in SHARES)}  # the covariance is settled
+ALONE = {"softmax, temperature", "softmax, mixup", "undivided", "sigma", "near", "simplex", "shared", "bottleneck", "vc"}
+SETTLED = WHOLE | ALONE | set(VARIANTS)
+MIXUP = 0.2
 COLUMNS = {"accuracy": (100.0, 1), "nll": (1.0, 3), "ece": (100.0, 1)}
 JUDGED = 3000
 FEW = 1000  # images
@@ -111,7 +123,7 @@ def kept(save: Path | None, tasks: list[str], forms: list[str]) -> list[dict[str
 
 def read_task(task: str, seed: int, root: Path | None) -> Task:
     """Samples to train on, drawn by the seed, and samples to judge on, the same for all seeds."""
-    name, _, size = task.partition(":")
+    name, size, *ratio = task.split(":")
     splits = load(name, root)
     if name == "clinc150":
         judged, rest = splits["validation"], splits["train"]
@@ -120,8 +132,20 @@ def read_task(task: str, seed: int, root: Path | None) -> Task:
         judged, rest = splits["train"].take(order[:JUDGED]), splits["train"].take(order[JUDGED:])
     text = judged.kind == "text"
     train = subset(rest, per_class=int(size), seed=seed) if text else subset(rest, int(size), seed=seed)
+    if ratio:
+        train, judged = thin_out(train, float(ratio[0]), seed), thin_out(judged, float(ratio[0]), seed)
     read = minilm.features_of if text else as_images
     return read(train), torch.from_numpy(train.labels), read(judged), torch.from_numpy(judged.labels), len(judged.classes)
+
+
+def thin_out(split: Split, ratio: float, seed: int) -> Split:
+    """Fewer of each class in turn, in an order drawn by the seed: all of the first, a share 1 / ratio of the last."""
+    random, classes = np.random.default_rng(seed), len(split.classes)
+    kept = []
+    for place, label in enumerate(random.permutation(classes)):
+        own = np.flatnonzero(split.labels == label)
+        kept.append(own[: round(len(own) * ratio ** (-place / (classes - 1)))])
+    return split.take(random.permutation(np.concatenate(kept)))
 
 
 def as_images(split: Split) -> Tensor:
@@ -138,28 +162,47 @@ def run(form: str, data: Task, seed: int, encoder: str) -> dict[str, Any]:
     held_out = order[: 0 if form.endswith("all") else int(0.15 * len(y))]
     rows = order[len(held_out) :]
     model = make_model(form, x, classes, len(rows), len(held_out), encoder)
-    train(model, x[rows], y[rows], few=len(y) <= FEW, smoothing=0.05 if form.startswith("smoothing") else 0.0)
+    options = {"smoothing": 0.05 * form.startswith("smoothing"), "mixup": MIXUP * form.endswith("mixup")}
+    train(model, x[rows], y[rows], few=len(y) <= FEW, rates=RATES.get(form), decays=DECAYS.get(form), **options)
     with torch.no_grad():
-        if form in SETTLED:
+        if form == "undivided":
+            model.head.calibrate(model.encoder(x[held_out]), y[held_out])
+        elif form in SETTLED:
             settle(model, x[held_out], y[held_out], form in WHOLE)
         log_joint = torch.cat([model(part) for part in judged_x.split(500)])
     found = score(Predictions.of(log_joint.numpy(), judged_y.numpy()))
     return {"n": len(judged_y), "separation": model.head.separation, **{name: found[name] for name in COLUMNS}}
 
 
-def train(model: Classifier, x: Tensor, y: Tensor, *, few: bool = True, smoothing: float = 0.0) -> None:
+def train(
+    model: Classifier,
+    x: Tensor,
+    y: Tensor,
+    *,
+    few: bool = True,
+    smoothing: float = 0.0,
+    mixup: float = 0.0,
+    rates: dict[str, float] | None = None,
+    decays: dict[str, float] | None = None,
+) -> None:
     """AdamW on a cosine, for as long as such a task takes; features are (N, D), images (N, channels, H, W)."""
     text = x.dim() == 2
     epochs, size = (20, 32) if text else (60, 64) if few else (20, 128)
-    optimizer = torch.optim.AdamW(model.parameter_groups(1e-3, 0.0 if text else 1e-2))
+    groups = model.parameter_groups(1e-3, 0.0 if text else 1e-2, lr_multipliers=rates, weight_decays=decays)
+    optimizer = torch.optim.AdamW(groups)
     steps = epochs * math.ceil(len(y) / size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * step / steps)))
     model.train()
     for _ in range(epochs):
         for batch in torch.randperm(len(y)).split(size):
-            labels = smooth(y[batch], model.head.num_classes, smoothing) if smoothing else y[batch]
+            inputs, labels = x[batch], y[batch]
+            if smoothing or mixup:
+                labels = smooth(labels, model.head.num_classes, smoothing)
+            if mixup:
+                share, other = float(torch.distributions.Beta(mixup, mixup).sample()), torch.randperm(len(batch))
+                inputs, labels = (share * each + (1 - share) * each[other] for each in (inputs, labels))
             optimizer.zero_grad()
-            model(x[batch], labels).backward()
+            model(inputs, labels).backward()
             optimizer.step()
             schedule.step()
     model.eval()
@@ -176,10 +219,12 @@ def make_encoder(x: Tensor, named: str = "lenet") -> tuple[nn.Module, int]:
 def make_model(form: str, x: Tensor, classes: int, samples: int, held_out: int, named: str) -> Classifier:
     """An encoder for these inputs and the form's head."""
     encoder, features = make_encoder(x, named)
+    if form in VARIANTS:
+        return Classifier(encoder, VARIANTS[form][1](features, classes, samples))
     options = dict(FORMS[form][1])
-    if form == "simplex":
+    if form in ("simplex", "shared"):
         options["latent_dim"] = classes - 1
-    if form == "vc":
+    if form in ("vc", "shared"):
         options["separation"] = far(classes)
     head = VariationalHead(features, classes, samples=samples, **options)
     if (form in SETTLED - {"near"} and held_out >= FEWEST) or form == "far":

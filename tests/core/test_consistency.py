@@ -179,6 +179,21 @@ def test_on_axes_settling_divides_the_log_joint_and_changes_no_decision(width):
     torch.testing.assert_close(head.log_posterior(features).detach(), settled, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("make", [auto, recommended])
+@pytest.mark.parametrize("steps", [-6, 9])
+def test_what_is_asked_of_a_temperature_is_what_settling_by_it_gives(make, steps):
+    """Wherever it starts from, and with a p(y) that is not uniform; in double precision, where digits do not hide it."""
+    head = make().double()
+    head.label_prior = LabelPrior(C, IMBALANCED, torch.float64)
+    z, y = drawn(head, 1.5, IMBALANCED, number=200)
+    features = features_of(head, z)
+    for _ in range(2):
+        asked = tempered_losses(head, features, y)[STEPS + steps]
+        head.settle_by(math.exp(STEP * steps))
+        found = torch.nn.functional.nll_loss(head.log_posterior(features), y, reduction="sum")
+        assert float(found.detach()) == pytest.approx(float(asked), rel=1e-9)
+
+
 def test_another_label_prior_weighs_a_settled_posterior_as_bayes_rule_has_it():
     head = recommended()
     head.label_prior = LabelPrior(C, IMBALANCED)

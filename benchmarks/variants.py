@@ -1,0 +1,125 @@
+"""Variants of the recommended head that the library does not have, for benchmarks/default.py: what was tried beside it.
+
+A softmax layer can hold any common covariance and any means in its own weights, so none of these changes which predictions a
+head can make, but for the tails. What they change is where the pull wants latents to be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from varclass import VariationalHead
+from varclass.core.axes import AxesPrior
+from varclass.core.consistency import far
+from varclass.core.gaussian_density import LOG_2PI, Parts
+from varclass.core.objectives import (
+    VC,
+    Around,
+    Drawn,
+    Terms,
+    discriminator_term,
+    label_term,
+    posterior_and_prior_terms,
+    ratio_term,
+)
+from varclass.core.presets import AUTO, beta_at
+from varclass.core.priors import ALL
+from varclass.core.targets import Target
+
+FREEDOM = 5.0  # of the Student t with heavier tails
+RATE = 10.0  # of what is learned, times the encoder's: at the same it hardly moves in so few steps
+DECAY = 1.0  # of the same, back to the axes: by a percent a step
+
+
+class TailedPrior(AxesPrior):
+    """A multivariate Student t around each mean: log p(z|y) = -(nu + D) / 2 log(1 + |z - a e_y|^2 / nu) + const."""
+
+    def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
+        square = z.square().sum(1, keepdim=True) - 2 * self.length * z[:, classes] + self.length.square()
+        freedom, dim = FREEDOM, self.latent_dim
+        volume = math.lgamma((freedom + dim) / 2) - math.lgamma(freedom / 2) - 0.5 * dim * math.log(freedom * math.pi)
+        density = -0.5 * (freedom + dim) * torch.log1p(self.shrink**2 * square / freedom)
+        return (density if shift is None else density + shift[classes]), (volume - dim * math.log(self._factor)) + 0 * z[:, 0]
+
+    def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
+        return self.log_prob(z).gather(1, y[:, None])[:, 0]
+
+
+class LearnedPrior(AxesPrior):
+    """Gaussians that start on the axes and learn: each mean's length, whole means, or a covariance that all share."""
+
+    def __init__(self, num_classes: int, what: str) -> None:
+        super().__init__(num_classes, num_classes, "unit", "axes", far(num_classes))
+        one = torch.zeros(num_classes, num_classes)
+        self.what, self.learned = what, nn.Parameter(one.diagonal().clone() if what == "lengths" else one)
+
+    def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
+        moved = torch.diag(self.learned) if self.what == "lengths" else self.learned
+        one = torch.eye(self.num_classes)
+        mean = self.length * (one + (0 if self.what == "covariance" else moved))
+        root = one + (moved + moved.T) / 2 if self.what == "covariance" else one
+        z, mean = self.shrink * z @ root, self.shrink * mean[classes] @ root
+        relative = z @ mean.T - 0.5 * torch.linalg.vecdot(mean, mean)
+        volume = self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI) - torch.linalg.slogdet(root)[1]
+        return (relative if shift is None else relative + shift[classes]), -0.5 * torch.linalg.vecdot(z, z) - volume
+
+    def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
+        return self.log_prob(z, ALL).gather(1, y[:, None])[:, 0]
+
+
+class PullAndRatio(VC):
+    """VC whose prior term reaches the encoder: the pull, and the adversary on top of it."""
+
+    def terms(
+        self, head: VariationalHead, z: Tensor, target: Target, drawn: Drawn | None = None, around: Around | None = None
+    ) -> Terms:
+        posterior, prior = posterior_and_prior_terms(head, z, target, pull=True)
+        label, ratio = label_term(head, target), ratio_term(head, z, target)
+        discriminator, judged = discriminator_term(head, z.detach(), target, drawn)
+        total = posterior + label + self.beta * (prior + ratio) + discriminator
+        return Terms(total, posterior, label, prior, ratio, discriminator, judged)
+
+
+def with_prior(make: Callable[[int], AxesPrior]) -> Callable[[int, int, int], VariationalHead]:
+    """The recommended head with another class prior, as far apart as one that will be settled; `calibrate` settles it."""
+
+    def build(features: int, classes: int, samples: int) -> VariationalHead:
+        head = VariationalHead(features, classes, samples=samples, means="axes", objective="pull", separation=far(classes))
+        head.class_prior = make(classes)
+        return head
+
+    return build
+
+
+def with_ratio(features: int, classes: int, samples: int) -> VariationalHead:
+    """The recommended head with a quadratic ratio on top of its pull."""
+    objective = PullAndRatio(beta_at(AUTO, classes, samples / classes))
+    return VariationalHead(features, classes, objective=objective, means="axes", ratio="quadratic", separation=far(classes))
+
+
+VARIANTS: dict[str, tuple[str, Callable[[int, int, int], VariationalHead]]] = {
+    "tails": (
+        f"the default with heavier tails: Student's t, {FREEDOM:g} degrees of freedom",
+        with_prior(lambda classes: TailedPrior(classes, classes, "unit", "axes", far(classes))),
+    ),
+    "lengths": (
+        "the default with a separation learned for each class",
+        with_prior(lambda classes: LearnedPrior(classes, "lengths")),
+    ),
+    "means": ("the default with means learned from the axes on", with_prior(lambda classes: LearnedPrior(classes, "means"))),
+    "means, prior": (
+        "the same, and a prior that keeps means near the axes",
+        with_prior(lambda classes: LearnedPrior(classes, "means")),
+    ),
+    "covariance": (
+        "the default with a covariance learned while training",
+        with_prior(lambda classes: LearnedPrior(classes, "covariance")),
+    ),
+    "ratio": ("the default with VC's adversary on top of the pull, quadratic ratio", with_ratio),
+}
+RATES = {name: {"theta": RATE} for name in VARIANTS}
+DECAYS = {"means, prior": {"theta": DECAY}}
