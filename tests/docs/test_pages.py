@@ -76,8 +76,9 @@ def test_a_guide_shows_its_script_and_its_output(name):
 def test_every_script_is_on_a_page_and_every_snippet_is_there():
     made = {f"{path.stem}.txt" for path in GUIDES.glob("*.py")} | set(tables.tables()) | {"cli.md"}
     scripts = {path.name for path in GUIDES.glob("*.py")}
+    results = {path.name for path in (ROOT / "results").glob("*.md")}
     shown = {name for page in PAGES for name in re.findall(r'--8<-- "(.+)"', (DOCS / page).read_text())}
-    assert shown <= made | scripts
+    assert shown <= made | scripts | results
     assert made <= shown
 
 

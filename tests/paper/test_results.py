@@ -53,6 +53,15 @@ def test_it_writes_those_two_files_alone_and_between_the_marks(rendered, checkou
     assert found[checkout / "README.md"] == f"before\n{START}\n{NONE}\n{END}\nafter\n"
 
 
+def test_the_comparisons_have_the_first_table_of_what_was_measured_and_keep_their_words(rendered, checkout):
+    page = checkout / "docs" / "comparisons.md"
+    (checkout / "docs").mkdir()
+    (checkout / "results").mkdir()
+    page.write_text(f"words\n{START}\n{END}\n")
+    (checkout / "results" / "minilm.md").write_text("said\n\n| a |\n|---|\n\n| b |\n")
+    assert rendered(checkout)[page] == f"words\n{START}\n| a |\n|---|\n{END}\n"
+
+
 def test_without_results_it_names_the_commands(rendered, checkout):
     text = rendered(checkout)[checkout / "docs" / "results.md"]
     for name in RECIPES:
