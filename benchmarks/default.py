@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 import minilm
 from varclass import Classifier, VariationalHead
-from varclass.core.consistency import FEWEST, far, look_at
+from varclass.core.consistency import FEWEST, best_temperature, far, look_at, tempered_losses
 from varclass.core.priors import GaussianPrior
 from varclass.data import Split, load, subset
 from varclass.encoders.build import build_encoder
@@ -50,7 +50,6 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     "softmax, covariance": ("softmax, covariance settled", SOFTMAX | {"separation": "auto"}),
     "smoothing": ("softmax, label smoothing 0.05", SOFTMAX),
     "default": ("the default", {}),
-    "undivided": ("the default, sigma alone settled and log p(y) undivided, so that decisions may change", {}),
     "mixup": ("the default, mixup 0.2", {}),
     "softmax, mixup": ("softmax, mixup 0.2, temperature scaling", SOFTMAX | {"separation": "auto"}),
     "sigma": ("beta 1/D, sigma alone settled", ONE),
@@ -76,7 +75,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (said, {}) for name, (said, _) in VARIANTS.items()},
 }
 WHOLE = {"softmax, covariance", "default", "mixup", *(f"{share}/D" for share in SHARES)}  # the covariance is settled
-ALONE = {"softmax, temperature", "softmax, mixup", "undivided", "sigma", "near", "simplex", "shared", "bottleneck", "vc"}
+ALONE = {"softmax, temperature", "softmax, mixup", "sigma", "near", "simplex", "shared", "bottleneck", "vc"}
 SETTLED = WHOLE | ALONE | set(VARIANTS)
 MIXUP = 0.2
 NEW = ("mixup", "softmax, mixup", "shared", *VARIANTS)
@@ -90,7 +89,7 @@ PLAN: dict[str, tuple[int, tuple[str, ...]]] = {  # seeds and forms of each task
     "fashion_mnist:500": (3, (*SHORT, *NEW)),
     "fashion_mnist:3000": (2, LONG),
     "fashion_mnist:5000": (2, ("softmax", "softmax, temperature", "softmax, covariance", "default", "1/D", "sigma")),
-    "pneumoniamnist:300": (3, (*SHORT, "undivided", *NEW)),
+    "pneumoniamnist:300": (3, (*SHORT, *NEW)),
     "cifar10:5000": (1, ("softmax, temperature", "default", "1/D", "10/D")),
     "ag_news:50:8": (3, UNEVEN),
     "ag_news:250:20": (3, UNEVEN),
@@ -193,9 +192,7 @@ def run(form: str, data: Task, seed: int, encoder: str) -> dict[str, Any]:
     options = {"smoothing": 0.05 * form.startswith("smoothing"), "mixup": MIXUP * form.endswith("mixup")}
     train(model, x[rows], y[rows], few=len(y) <= FEW, rates=RATES.get(form), decays=DECAYS.get(form), **options)
     with torch.no_grad():
-        if form == "undivided":
-            model.head.calibrate(model.encoder(x[held_out]), y[held_out])
-        elif form in SETTLED:
+        if form in SETTLED:
             settle(model, x[held_out], y[held_out], form in WHOLE)
         log_joint = torch.cat([model(part) for part in judged_x.split(500)])
     found = score(Predictions.of(log_joint.numpy(), judged_y.numpy()))
@@ -261,11 +258,10 @@ def make_model(form: str, x: Tensor, classes: int, samples: int, held_out: int, 
 
 
 def settle(model: Classifier, x: Tensor, y: Tensor, whole: bool) -> None:
-    """The covariance, or sigma alone, by held-out samples; for a head whose separation is a number as `calibrate` has it."""
+    """The covariance, or sigma alone, by held-out samples; sigma alone for a head whose separation is a number."""
     features, prior = model.encoder(x), model.head.class_prior
     if not model.head.settles:
-        if len(y) >= FEWEST:
-            model.head.calibrate(features, y)
+        model.head.settle_by(best_temperature(tempered_losses(model.head, features, y)))
         return
     assert isinstance(prior, GaussianPrior)
     trained = prior.distance

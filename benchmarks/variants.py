@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from varclass import VariationalHead
-from varclass.core.axes import AxesPrior
+from varclass.core.axes import NONE, AxesPrior
 from varclass.core.consistency import far
-from varclass.core.gaussian_density import LOG_2PI, Parts
+from varclass.core.gaussian_density import Parts
 from varclass.core.objectives import (
     VC,
     Around,
@@ -27,7 +27,7 @@ from varclass.core.objectives import (
     ratio_term,
 )
 from varclass.core.presets import AUTO, beta_at
-from varclass.core.priors import ALL
+from varclass.core.priors import GaussianPrior
 from varclass.core.targets import Target
 
 FREEDOM = 5.0  # of the Student t with heavier tails
@@ -35,21 +35,33 @@ RATE = 10.0  # of what is learned, times the encoder's: at the same it hardly mo
 DECAY = 1.0  # of the same, back to the axes: by a percent a step
 
 
-class TailedPrior(AxesPrior):
-    """A multivariate Student t around each mean: log p(z|y) = -(nu + D) / 2 log(1 + |z - a e_y|^2 / nu) + const."""
+class OtherPrior(AxesPrior):
+    """Densities of its own around the axes. Settled, its log joint is divided as a whole, as the recommended head's is."""
+
+    def density(self, z: Tensor) -> Tensor:
+        """log p(z|y), (B, D) -> (B, C), but for a constant, as it is trained."""
+        raise NotImplementedError
+
+    def settle(self, temperature: float, log_label: Tensor, root: Tensor = NONE) -> None:
+        GaussianPrior.settle(self, temperature, log_label)
 
     def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
-        square = z.square().sum(1, keepdim=True) - 2 * self.length * z[:, classes] + self.length.square()
-        freedom, dim = FREEDOM, self.latent_dim
-        volume = math.lgamma((freedom + dim) / 2) - math.lgamma(freedom / 2) - 0.5 * dim * math.log(freedom * math.pi)
-        density = -0.5 * (freedom + dim) * torch.log1p(self.shrink**2 * square / freedom)
-        return (density if shift is None else density + shift[classes]), (volume - dim * math.log(self._factor)) + 0 * z[:, 0]
+        density = self.density(z) if shift is None else self.density(z) + shift
+        return self.shrink**2 * density[:, classes], torch.zeros_like(z[:, 0])
 
     def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
         return self.log_prob(z).gather(1, y[:, None])[:, 0]
 
 
-class LearnedPrior(AxesPrior):
+class TailedPrior(OtherPrior):
+    """A multivariate Student t around each mean: log p(z|y) = -(nu + D) / 2 log(1 + |z - a e_y|^2 / nu) + const."""
+
+    def density(self, z: Tensor) -> Tensor:
+        square = z.square().sum(1, keepdim=True) - 2 * self.length * z + self.length.square()
+        return -0.5 * (FREEDOM + self.latent_dim) * torch.log1p(square / FREEDOM)
+
+
+class LearnedPrior(OtherPrior):
     """Gaussians that start on the axes and learn: each mean's length, whole means, or a covariance that all share."""
 
     def __init__(self, num_classes: int, what: str) -> None:
@@ -57,18 +69,26 @@ class LearnedPrior(AxesPrior):
         one = torch.zeros(num_classes, num_classes)
         self.what, self.learned = what, nn.Parameter(one.diagonal().clone() if what == "lengths" else one)
 
-    def _parts(self, z: Tensor, shift: Tensor | None, classes: slice) -> Parts:
-        moved = torch.diag(self.learned) if self.what == "lengths" else self.learned
+    def density(self, z: Tensor) -> Tensor:
         one = torch.eye(self.num_classes)
-        mean = self.length * (one + (0 if self.what == "covariance" else moved))
+        moved = torch.diag(self.learned) if self.what == "lengths" else self.learned
+        mean = self.length * (one if self.what == "covariance" else one + moved)
         root = one + (moved + moved.T) / 2 if self.what == "covariance" else one
-        z, mean = self.shrink * z @ root, self.shrink * mean[classes] @ root
-        relative = z @ mean.T - 0.5 * torch.linalg.vecdot(mean, mean)
-        volume = self.latent_dim * (math.log(self._factor) + 0.5 * LOG_2PI) - torch.linalg.slogdet(root)[1]
-        return (relative if shift is None else relative + shift[classes]), -0.5 * torch.linalg.vecdot(z, z) - volume
+        z, mean = z @ root, mean @ root
+        square = torch.linalg.vecdot(z, z)[:, None] - 2 * z @ mean.T + torch.linalg.vecdot(mean, mean)
+        return torch.linalg.slogdet(root)[1] - 0.5 * square
 
-    def log_prob_of(self, z: Tensor, y: Tensor) -> Tensor:
-        return self.log_prob(z, ALL).gather(1, y[:, None])[:, 0]
+
+class UndividedPrior(GaussianPrior):
+    """The axes as any other fixed means: what settles is sigma alone, so log p(y) keeps its weight and decisions may change."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes, num_classes, "unit", "simplex", far(num_classes))
+        self.length = far(num_classes) * math.sqrt(num_classes / (num_classes - 1))
+        self.offset.copy_(self.length * torch.eye(num_classes))
+
+    def support(self, z: Tensor) -> Tensor:
+        return z / self.length
 
 
 class PullAndRatio(VC):
@@ -84,8 +104,8 @@ class PullAndRatio(VC):
         return Terms(total, posterior, label, prior, ratio, discriminator, judged)
 
 
-def with_prior(make: Callable[[int], AxesPrior]) -> Callable[[int, int, int], VariationalHead]:
-    """The recommended head with another class prior, as far apart as one that will be settled; `calibrate` settles it."""
+def with_prior(make: Callable[[int], GaussianPrior]) -> Callable[[int, int, int], VariationalHead]:
+    """The recommended head with another class prior, as far apart as one that will be settled."""
 
     def build(features: int, classes: int, samples: int) -> VariationalHead:
         head = VariationalHead(features, classes, samples=samples, means="axes", objective="pull", separation=far(classes))
@@ -119,7 +139,8 @@ VARIANTS: dict[str, tuple[str, Callable[[int, int, int], VariationalHead]]] = {
         "the default with a covariance learned while training",
         with_prior(lambda classes: LearnedPrior(classes, "covariance")),
     ),
+    "undivided": ("the default, sigma alone settled and log p(y) undivided", with_prior(UndividedPrior)),
     "ratio": ("the default with VC's adversary on top of the pull, quadratic ratio", with_ratio),
 }
-RATES = {name: {"theta": RATE} for name in VARIANTS}
+RATES = {name: {"theta": RATE} for name in ("lengths", "means", "means, prior", "covariance")}
 DECAYS = {"means, prior": {"theta": DECAY}}
