@@ -77,6 +77,8 @@ MUTANTS = [
     ("core/targets.py", "torch.multinomial(counted, 1)", "torch.multinomial(torch.ones_like(counted), 1)", "samples follow soft labels"),
     ("core/targets.py", "return Target(self.labels, sample_weight)", "return self", "sample weights"),
     ("core/targets.py", "self.weight * (sample_weight if", "(sample_weight if", "sample weights beside class weights"),
+    ("core/calibration.py", "1 / count", "0.0", "calibration: certain of nothing"),
+    ("core/calibration.py", "float(target.weight.sum())", "len(labels)", "calibration: labels that do not count"),
     ("core/calibration.py", "if at_left <= at_right:", "if at_left > at_right:", "the search for the factor"),
     ("core/consistency.py", "each / temperature + label", "each * temperature + label", "settling: a temperature divides"),
     ("core/consistency.py", "if on_axes else log_label", "", "settling: on a simplex p(y) is not tempered"),

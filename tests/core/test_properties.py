@@ -340,6 +340,24 @@ def test_calibrate_finds_the_least_held_out_loss_and_again_the_same():
         assert F.nll_loss(head.log_posterior(features), y).item() > best
 
 
+@pytest.mark.parametrize("n", [20, 400])
+def test_calibrate_is_not_made_certain_by_data_without_a_mistake(n):
+    """One more sample of which nothing is known: as `settle` has it. Weights of 0 and ignored labels are no samples."""
+    head = make(4, 3, objective="ce", separation=4.0)
+    y = torch.arange(n) % 3
+    features = head.class_prior.mean.detach()[y]
+    assert bool((head.log_posterior(features).argmax(1) == y).all())
+    factor = head.calibrate(features, y)
+    losses = []
+    for nudge in (1.0, 0.98, 1.02):
+        head.class_prior.scale_factor = factor * nudge
+        log_posterior = head.log_posterior(features).detach()
+        losses.append(float(F.nll_loss(log_posterior, y, reduction="sum") - log_posterior.mean(1).mean()))
+    assert losses[0] == min(losses) < max(losses)
+    more = torch.cat([features, features[:7]]), torch.cat([y, torch.full((7,), -100)])
+    assert head.calibrate(*more) == pytest.approx(factor, rel=1e-6)
+
+
 def test_calibrate_with_a_gaussian_posterior_is_repeatable_and_leaves_the_parameters_alone():
     head = make(4, 3, posterior="gaussian")
     features, y = batch(60, 4, 3)

@@ -18,24 +18,34 @@ LOG_RANGE = (-4.0, 4.0)  # factors from 0.018 to 55: temperatures, their squares
 
 @torch.no_grad()
 def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> float:
-    """Set the class prior's scale factor to the minimiser of -E log p(y|z) on held-out data, and return the factor."""
+    """Set the class prior's scale factor to the minimiser of -E log p(y|z) on held-out data, and return the factor.
+
+    Where none of n samples is mistaken that would be certainty. So one more counts then, of which nothing is known: the
+    average of -log p(y|z) over all y, weighted by 1 / n.
+    """
     target = head.read_target(features, y)
     if target.labels is None or not len(target.labels) or (target.weight is not None and not bool(target.weight.any())):
         raise ValueError(f"calibrate needs at least one hard label; got y of shape {tuple(y.shape)}, {y.dtype}")
     labels, prior = target.labels, head.class_prior
     before, seed = prior.scale_factor, int(torch.randint(2**31, ()))
 
-    def held_out_loss(log_factor: float) -> float:
-        prior.scale_factor = math.exp(log_factor)
+    def log_posterior_at(factor: float) -> Tensor:
+        prior.scale_factor = factor
         with torch.random.fork_rng(devices=[features.device] if features.is_cuda else []):
             torch.manual_seed(seed)  # the same draws every time, if q(z|x) is stochastic
-            log_posterior = head.log_posterior(features).reshape(-1, head.num_classes).double()
+            return head.log_posterior(features).reshape(-1, head.num_classes).double()
+
+    def held_out_loss(log_factor: float) -> float:
+        log_posterior = log_posterior_at(math.exp(log_factor))
         loss = float(target.average(F.nll_loss(log_posterior, labels, reduction="none")))
         if not math.isfinite(loss):
             raise ValueError(f"calibrate needs features with finite log p(y|z); got a held-out loss of {loss}")
-        return loss
+        return loss - unknown * float(target.average(log_posterior.mean(1)))
 
     try:
+        count = len(labels) if target.weight is None else float(target.weight.sum())
+        mistaken = bool(target.average((log_posterior_at(1.0).argmax(1) != labels).double()))
+        unknown = 0.0 if mistaken else 1 / count
         prior.scale_factor = math.exp(golden_section(held_out_loss, *LOG_RANGE))
     except BaseException:
         prior.scale_factor = before
