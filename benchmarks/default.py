@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 import minilm
 from varclass import Classifier, VariationalHead
-from varclass.core.consistency import FEWEST, best_temperature, far, look_at, tempered_losses
+from varclass.core.consistency import FEWEST, best_temperature, far, look_at, near, tempered_losses
 from varclass.core.priors import GaussianPrior
 from varclass.data import Split, load, subset
 from varclass.encoders.build import build_encoder
@@ -244,13 +244,14 @@ def make_encoder(x: Tensor, named: str = "lenet") -> tuple[nn.Module, int]:
 def make_model(form: str, x: Tensor, classes: int, samples: int, held_out: int, named: str) -> Classifier:
     """An encoder for these inputs and the form's head."""
     encoder, features = make_encoder(x, named)
+    separation = far(classes) if held_out >= FEWEST else near(classes)
     if form in VARIANTS:
-        return Classifier(encoder, VARIANTS[form][1](features, classes, samples))
+        return Classifier(encoder, VARIANTS[form][1](features, classes, samples, separation))
     options = dict(FORMS[form][1])
     if form in ("simplex", "shared"):
         options["latent_dim"] = classes - 1
     if form in ("vc", "shared"):
-        options["separation"] = far(classes)
+        options["separation"] = separation
     head = VariationalHead(features, classes, samples=samples, **options)
     if (form in SETTLED - {"near"} and held_out >= FEWEST) or form == "far":
         head.widen()

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from varclass import VariationalHead
 from varclass.core.axes import NONE, AxesPrior
-from varclass.core.consistency import far
 from varclass.core.gaussian_density import Parts
 from varclass.core.objectives import (
     VC,
@@ -64,8 +63,8 @@ class TailedPrior(OtherPrior):
 class LearnedPrior(OtherPrior):
     """Gaussians that start on the axes and learn: each mean's length, whole means, or a covariance that all share."""
 
-    def __init__(self, num_classes: int, what: str) -> None:
-        super().__init__(num_classes, num_classes, "unit", "axes", far(num_classes))
+    def __init__(self, num_classes: int, separation: float, what: str) -> None:
+        super().__init__(num_classes, num_classes, "unit", "axes", separation)
         one = torch.zeros(num_classes, num_classes)
         self.what, self.learned = what, nn.Parameter(one.diagonal().clone() if what == "lengths" else one)
 
@@ -82,9 +81,9 @@ class LearnedPrior(OtherPrior):
 class UndividedPrior(GaussianPrior):
     """The axes as any other fixed means: what settles is sigma alone, so log p(y) keeps its weight and decisions may change."""
 
-    def __init__(self, num_classes: int) -> None:
-        super().__init__(num_classes, num_classes, "unit", "simplex", far(num_classes))
-        self.length = far(num_classes) * math.sqrt(num_classes / (num_classes - 1))
+    def __init__(self, num_classes: int, separation: float) -> None:
+        super().__init__(num_classes, num_classes, "unit", "simplex", separation)
+        self.length = separation * math.sqrt(num_classes / (num_classes - 1))
         self.offset.copy_(self.length * torch.eye(num_classes))
 
     def support(self, z: Tensor) -> Tensor:
@@ -104,41 +103,40 @@ class PullAndRatio(VC):
         return Terms(total, posterior, label, prior, ratio, discriminator, judged)
 
 
-def with_prior(make: Callable[[int], GaussianPrior]) -> Callable[[int, int, int], VariationalHead]:
-    """The recommended head with another class prior, as far apart as one that will be settled."""
+Build = Callable[[int, int, int, float], VariationalHead]  # of features, classes, samples and a separation to train at
 
-    def build(features: int, classes: int, samples: int) -> VariationalHead:
-        head = VariationalHead(features, classes, samples=samples, means="axes", objective="pull", separation=far(classes))
-        head.class_prior = make(classes)
+
+def with_prior(make: Callable[[int, float], GaussianPrior]) -> Build:
+    """The recommended head with another class prior."""
+
+    def build(features: int, classes: int, samples: int, separation: float) -> VariationalHead:
+        head = VariationalHead(features, classes, samples=samples, means="axes", objective="pull", separation=separation)
+        head.class_prior = make(classes, separation)
         return head
 
     return build
 
 
-def with_ratio(features: int, classes: int, samples: int) -> VariationalHead:
+def with_ratio(features: int, classes: int, samples: int, separation: float) -> VariationalHead:
     """The recommended head with a quadratic ratio on top of its pull."""
     objective = PullAndRatio(beta_at(AUTO, classes, samples / classes))
-    return VariationalHead(features, classes, objective=objective, means="axes", ratio="quadratic", separation=far(classes))
+    return VariationalHead(features, classes, objective=objective, means="axes", ratio="quadratic", separation=separation)
 
 
-VARIANTS: dict[str, tuple[str, Callable[[int, int, int], VariationalHead]]] = {
+def learning(what: str) -> Build:
+    """The recommended head with a part of its class prior learned."""
+    return with_prior(lambda classes, separation: LearnedPrior(classes, separation, what))
+
+
+VARIANTS: dict[str, tuple[str, Build]] = {
     "tails": (
         f"the default with heavier tails: Student's t, {FREEDOM:g} degrees of freedom",
-        with_prior(lambda classes: TailedPrior(classes, classes, "unit", "axes", far(classes))),
+        with_prior(lambda classes, separation: TailedPrior(classes, classes, "unit", "axes", separation)),
     ),
-    "lengths": (
-        "the default with a separation learned for each class",
-        with_prior(lambda classes: LearnedPrior(classes, "lengths")),
-    ),
-    "means": ("the default with means learned from the axes on", with_prior(lambda classes: LearnedPrior(classes, "means"))),
-    "means, prior": (
-        "the same, and a prior that keeps means near the axes",
-        with_prior(lambda classes: LearnedPrior(classes, "means")),
-    ),
-    "covariance": (
-        "the default with a covariance learned while training",
-        with_prior(lambda classes: LearnedPrior(classes, "covariance")),
-    ),
+    "lengths": ("the default with a separation learned for each class", learning("lengths")),
+    "means": ("the default with means learned from the axes on", learning("means")),
+    "means, prior": ("the same, and a prior that keeps means near the axes", learning("means")),
+    "covariance": ("the default with a covariance learned while training", learning("covariance")),
     "undivided": ("the default, sigma alone settled and log p(y) undivided", with_prior(UndividedPrior)),
     "ratio": ("the default with VC's adversary on top of the pull, quadratic ratio", with_ratio),
 }
