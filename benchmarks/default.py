@@ -61,7 +61,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
         "means on a simplex in C - 1 dimensions",
         ONE | {"objective": "pull", "means": "simplex", "separation": "auto"},
     ),
-    "bottleneck": ("the bound with a Gaussian q(z|x)", {"objective": "bottleneck"}),
+    "bottleneck": ("the bound with a Gaussian q(z\\|x)", {"objective": "bottleneck"}),
     "vc": ("VC on the same axes, quadratic ratio, sigma settled", {"objective": "vc", "means": "axes", "ratio": "quadratic"}),
     "gm, paper": ("GM with the paper's geometry", {"objective": "gm"}),
     "vc, paper": ("VC with the paper's geometry", {"objective": "vc"}),
