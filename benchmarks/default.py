@@ -100,6 +100,7 @@ PLAN: dict[str, tuple[int, tuple[str, ...]]] = {  # seeds and forms of each task
     "fashion_mnist:5000:20": (3, UNEVEN),
 }
 COLUMNS = {"accuracy": (100.0, 1), "nll": (1.0, 3), "ece": (100.0, 1)}
+TEXTS = ("ag_news", "clinc150")
 JUDGED = 3000
 FEW = 1000  # images
 ENCODERS = {"cifar10": "wrn-10-1"}  # of images: LeNet's unless named here
@@ -279,7 +280,7 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
         f"`python benchmarks/default.py` on {source['device']['name']}, 1 thread, {versions}. "
         "Judged on validation data; mean +- standard error over seeds. Its docstring says what each task is."
     ]
-    lines += ["", "Accuracy % / NLL of all in one table; below, each task with its standard errors.", "", *overview(rows)]
+    lines += ["", "Accuracy % / NLL of all side by side; below, each task with its standard errors.", *overview(rows)]
     for task in dict.fromkeys(row["task"] for row in rows):
         held = [row for row in rows if row["task"] == task]
         by = ", ".join(dict.fromkeys(row["commit"] for row in held))
@@ -297,17 +298,21 @@ def as_markdown(rows: list[dict[str, Any]], source: dict[str, Any]) -> str:
 
 
 def overview(rows: list[dict[str, Any]]) -> list[str]:
-    """A line for each form, a column for each task."""
+    """A line for each form, a column for each task: texts, images, classes that are not equally frequent."""
+    lines: list[str] = []
     tasks = list(dict.fromkeys(row["task"] for row in rows))
-    lines = [f"| | {' | '.join(tasks)} |", "|---" * (len(tasks) + 1) + "|"]
-    for form, (said, _) in FORMS.items():
-        cells = []
-        for task in tasks:
-            own = [row for row in rows if (row["task"], row["form"]) == (task, form)]
-            found = [over_seeds([row[name] for row in own]).mean for name in ("accuracy", "nll")] if own else []
-            cells.append(f"{100 * found[0]:.1f} / {found[1]:.3f}" if own else "-")
-        if set(cells) != {"-"}:
-            lines.append(f"| {said} | {' | '.join(cells)} |")
+    kinds = [2 if PLAN.get(task, (0, ()))[1] is UNEVEN else int(not task.startswith(TEXTS)) for task in tasks]
+    for kind in sorted(set(kinds)):
+        held = [task for task, its in zip(tasks, kinds, strict=True) if its == kind]
+        lines += ["", f"| | {' | '.join(held)} |", "|---" * (len(held) + 1) + "|"]
+        for form, (said, _) in FORMS.items():
+            cells = []
+            for task in held:
+                own = [row for row in rows if (row["task"], row["form"]) == (task, form)]
+                found = [over_seeds([row[name] for row in own]).mean for name in ("accuracy", "nll")] if own else []
+                cells.append(f"{100 * found[0]:.1f} / {found[1]:.3f}" if own else "-")
+            if set(cells) != {"-"}:
+                lines.append(f"| {said} | {' | '.join(cells)} |")
     return lines
 
 
