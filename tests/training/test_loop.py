@@ -473,10 +473,11 @@ def test_without_validation_data_a_separation_that_should_settle_says_so(tmp_pat
     )
 
 
-def test_the_validation_nll_is_that_of_the_settled_model(tmp_path):
-    spec = RunSpec(
-        encoder=EncoderSpec("mlp", options={"hidden": [32]}), training=TrainingSpec(epochs=3, batch_size=64, lr=0.01)
-    )
+@pytest.mark.parametrize("ema", [0.0, 0.99])
+def test_the_validation_nll_is_that_of_the_settled_model(ema, tmp_path):
+    """Of the averaged weights too, whose p(y), by which all means move when they settle, is not the latest."""
+    training = TrainingSpec(epochs=3, batch_size=64, lr=0.01, ema=ema, lr_multipliers={"pi": 10.0})
+    spec = RunSpec(encoder=EncoderSpec("mlp", options={"hidden": [32]}), training=training)
     run = loop.fit(spec, tmp_path)
     data, model = prepare(spec.data, None, 0), run.load_model()
     x, y = torch.from_numpy(data.validation.inputs).permute(0, 3, 1, 2).float() / 255, torch.from_numpy(data.validation.labels)

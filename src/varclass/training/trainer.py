@@ -203,7 +203,8 @@ class Trainer:
                 raise NonFinite(f"the validation NLL became {score.nll} after step {self.done} of {self.plan.steps}; {CURES}")
             row = finite({name: value for name, value in asdict(score).items() if value is not None})
             if score.temperature is not None:
-                row["separation"] = self.model.head.settle_by(score.temperature)
+                with self._averaged():
+                    row["separation"] = self.model.head.settle_by(score.temperature)
             if self.accelerator.is_main_process:
                 self.run.history.append(step=self.done, epoch=epoch, validation=row)
             better = score.nll < self.progress["best_nll"]
@@ -220,7 +221,7 @@ class Trainer:
     def _validate(self) -> Score | None:
         if self.held_out is None:
             return None
-        with self.average.swapped_into(self.model) if self.average else contextlib.nullcontext():
+        with self._averaged():
             low = self.options.precision == "bf16"
             return validate(self.model, self.held_out, self.share, lambda t: self.accelerator.reduce(t, "sum"), low)
 
@@ -294,9 +295,13 @@ class Trainer:
         if self.accelerator.is_main_process:
             self.run.history.rewind(self.done)
 
+    def _averaged(self) -> contextlib.AbstractContextManager[None]:
+        """The model with the weights that would be kept now: the average's, if there is one."""
+        return self.average.swapped_into(self.model) if self.average else contextlib.nullcontext()
+
     def _weights(self) -> dict[str, Tensor]:
-        """The weights to keep: the average's, if there is one."""
-        with self.average.swapped_into(self.model) if self.average else contextlib.nullcontext():
+        """The weights to keep."""
+        with self._averaged():
             return {name: value.detach().cpu().clone().contiguous() for name, value in self.model.state_dict().items()}
 
     def _finish(self) -> None:
