@@ -29,7 +29,8 @@ COLUMNS = {
     "default": ("pull", "raw"),
 }
 SCORES = ("accuracy", "nll", "ece")
-CLEAN = ("calibration", "low-data", "medmnist", "natural-shift")
+TEXTS = "minilm"  # no recipe: benchmarks/minilm.py
+CLEAN = ("calibration", "low-data", "medmnist", "natural-shift", TEXTS)
 READ = (*CLEAN, "corruptions", "adversarial", "ood")
 
 

@@ -18,6 +18,7 @@ NAMES = {
     "celeba": "CelebA",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
+    "clinc150": "CLINC150",
     "digits": "digits",
     "fashion_mnist": "Fashion-MNIST",
     "mnist": "MNIST",

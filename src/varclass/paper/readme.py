@@ -1,23 +1,18 @@
-"""The block of the README that results write: the main numbers, and a line for each of the paper's hypotheses."""
+"""The block of the README that results write: the default beside softmax, and a line for each of the paper's hypotheses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from varclass.paper import default
-from varclass.paper.arms import ARMS
 from varclass.paper.conclusions import Conclusion, conclude
-from varclass.paper.findings import NO_DATA, Cell
+from varclass.paper.findings import NO_DATA
 from varclass.paper.measured import Measured
-from varclass.paper.reading import label_of, place_of
 from varclass.paper.recipe import Recipe
 from varclass.paper.tables import escape, escape_but_bold, table
-from varclass.paper.wording import NOTHING, QUICK, command, forms, is_quick, ours, papers
-from varclass.report.measures import MEASURES
-from varclass.report.pooling import span
+from varclass.paper.wording import NOTHING
 
 START, END = "<!-- results -->", "<!-- /results -->"
-MAIN, MODELS, SCORES = "calibration", ("ce", "gm", "vc"), ("accuracy", "ece")
 BESIDE = {  # columns of the README, each the first of these models that was run
     "CE": ("CE",),
     "CE, calibrated": ("CE after temperature scaling", "CE, settled"),
@@ -32,20 +27,17 @@ def readme_block(recipes: Mapping[str, Recipe], measured: Mapping[str, Measured]
     ran = [(recipe, measured[name]) for name, recipe in recipes.items() if measured[name].runs]
     if not ran:
         return NONE
-    parts = default_numbers(measured)
-    parts += main_numbers(recipes[MAIN], forms(measured[MAIN])[0]) if MAIN in recipes and measured[MAIN].runs else []
     lines = [f"- {each.hypothesis}, {escape(each.text)}: **{each.verdict}**{_why(each)}" for each in conclude(ran)]
-    return "\n\n".join(
-        [*parts, "The paper's hypotheses, checked here:", "\n".join(lines), "`docs/results.md` has every number."]
-    )
+    closing = "`docs/results.md` has every number, and the paper's beside ours."
+    return "\n\n".join([*default_numbers(measured), "The paper's hypotheses, checked here:", "\n".join(lines), closing])
 
 
 def default_numbers(measured: Mapping[str, Measured]) -> list[str]:
-    """The default's table, a row for each place, and how many of its targets it reached."""
+    """The default's table, a row for each place of several seeds, and how many of its targets it reached."""
     rows, found = default.comparison(measured), default.targets(measured)
     if not rows:
         return []
-    places = dict.fromkeys(row[0] for row in rows)
+    places = [place for place, seeds in {row[0]: row[-1] for row in rows}.items() if seeds != "1"]
     shown = [[escape(place), *_side_by_side([row[2:] for row in rows if row[0] == place])] for place in places]
     told = (
         "The default beside softmax (CE) in the same runs: accuracy % / NLL / ECE %, mean ± half the width of the 95% "
@@ -55,7 +47,7 @@ def default_numbers(measured: Mapping[str, Measured]) -> list[str]:
     reached = sum(each.verdict == "reached" for each in found)
     goals = (
         f"Of {len(found)} targets against CE the default reached {reached}; `docs/results.md` lists the others with their "
-        "margins, and has GM and label smoothing beside these."
+        "margins, and has GM, label smoothing and what was run with one seed."
     )
     return [told, table(("where", *BESIDE, "seeds"), shown), goals]
 
@@ -70,28 +62,6 @@ def _side_by_side(rows: Sequence[list[str]]) -> list[str]:
     return [*cells, held["seeds"][0]]
 
 
-def main_numbers(recipe: Recipe, part: Measured) -> list[str]:
-    """A sentence and a table: a row for each data set and encoder."""
-    paper = {(each.where, each.arm, each.score): each.paper for each in recipe.cells(part)}
-    columns = [(score, arm) for score in SCORES for arm in MODELS]
-    rows = []
-    for experiment in part.experiments:
-        place = place_of(part, experiment)
-        cells = []
-        for score, arm in columns:
-            values = part.values(experiment, arm, score, "clean", ARMS[arm].method)
-            cells.append(Cell(place, label_of(arm), score, values, paper.get((place, label_of(arm), score))))
-        seeds = span(len(each.values) for each in cells if each.values)
-        rows.append([escape(place), *map(_both, cells), seeds])
-    names = ["data, encoder", *(f"{label_of(arm)}, {MEASURES[score].heading}" for score, arm in columns), "seeds"]
-    quick = f" {QUICK}" if is_quick(part) else ""
-    told = (
-        f"`{command(recipe, not is_quick(part))}`: ours, mean ± half the width of the 95% t-interval over seeds, and the "
-        f"paper's in brackets.{quick}"
-    )
-    return [told, table(names, rows)]
-
-
 def with_block(text: str, block: str) -> str:
     r"""A text with this between its marks, and nothing else changed.
 
@@ -102,12 +72,6 @@ def with_block(text: str, block: str) -> str:
         raise ValueError(f"expected one {START} and then one {END}; got {text.count(START)} and {text.count(END)}")
     before, _, rest = text.partition(START)
     return f"{before}{START}\n{block}\n{END}{rest.partition(END)[2]}"
-
-
-def _both(cell: Cell) -> str:
-    if not cell.values:
-        return NOTHING
-    return ours(cell) if cell.paper is None else f"{ours(cell)} ({papers(cell)})"
 
 
 def _why(each: Conclusion) -> str:
