@@ -238,9 +238,8 @@ class Model(nn.Module):
 
     @torch.no_grad()
     def energy(self, x: Tensor) -> np.ndarray:
-        """logsumexp of the layer's outputs, (N,), as a softmax layer has it."""
-        outputs = torch.cat([self.head.projection(self(part)) for part in x.split(CHUNK)])
-        return torch.logsumexp(outputs, dim=1).cpu().numpy()
+        """logsumexp of the layer's outputs, (N,), as a softmax layer has it: the energy, negated."""
+        return -torch.cat([self.head.energy(self(part)) for part in x.split(CHUNK)]).cpu().numpy()
 
 
 class MiniLM(nn.Module):

@@ -45,6 +45,10 @@ class Classifier(nn.Module):
         """log p(z), (B,)."""
         return self.head.log_evidence(self.encoder(x))
 
+    def energy(self, x: Any) -> Tensor:
+        """`VariationalHead.energy`, (B,)."""
+        return self.head.energy(self.encoder(x))
+
     def latent(self, x: Any) -> Tensor:
         """z, (B, D)."""
         return self.head.latent(self.encoder(x))

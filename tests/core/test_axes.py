@@ -154,6 +154,23 @@ def test_the_pull_is_to_the_square_of_the_length_for_the_own_class_and_to_zero_f
     assert float(torch.autograd.grad(prior, at_mean)[0].abs().max()) < 1e-12
 
 
+def test_the_energy_is_that_of_the_softmax_layer_whatever_settles():
+    torch.manual_seed(0)
+    layer, x, y = nn.Linear(4, C).double(), torch.randn(200, 2, 4, dtype=torch.float64), torch.randint(C, (200, 2))
+    head = VariationalHead.from_linear(layer, label_prior=torch.tensor([0.4, 0.3, 0.1, 0.1, 0.1])).double().eval()
+    expected = -torch.logsumexp(layer(x), dim=-1)
+    torch.testing.assert_close(head.energy(x), expected, **CLOSE)
+    evidence = head.log_evidence(x)
+    head.settle(x, y)
+    torch.testing.assert_close(head.energy(x), expected, **CLOSE)
+    assert not torch.allclose(head.log_evidence(x), evidence)
+
+
+def test_a_head_whose_latents_are_no_outputs_of_a_softmax_layer_has_no_energy():
+    with pytest.raises(ValueError, match=r"^energy needs means='axes'; got 'learned': use -log_evidence$"):
+        VariationalHead(4, C, objective="vc").energy(torch.zeros(1, 4))
+
+
 def test_the_state_dict_carries_the_length_and_the_buffer_moves_with_the_head():
     head, other = VariationalHead(4, C), VariationalHead(4, C)
     head.class_prior.scale_means(0.7)

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from varclass.core import consistency
 from varclass.core.anticipation import anticipate
 from varclass.core.consistency import (
     FEWEST,
@@ -395,3 +396,18 @@ def test_a_given_separation_does_not_settle():
         head.settle(*drawn(head, 1.0))
     with pytest.raises(ValueError, match="needs hard labels"):
         auto().settle(torch.zeros(4, D), torch.full((4, C), 1 / C))
+
+
+@pytest.mark.parametrize("options", [{}, {"ignore_index": 3}])
+def test_many_held_out_samples_are_looked_at_in_parts_and_say_the_same(options, monkeypatch):
+    torch.manual_seed(0)
+    head = VariationalHead(4, C, **options).double().eval()
+    features, y = torch.randn(30, 7, 4, dtype=torch.float64), torch.randint(C, (30, 7))
+    whole = look_at(head, features, y)
+    monkeypatch.setattr(consistency, "ENTRIES", 9 * C)
+    parts = look_at(head, features, y)
+    torch.testing.assert_close(parts.losses, whole.losses, rtol=1e-9, atol=0)
+    torch.testing.assert_close(parts.outputs, whole.outputs)
+    assert torch.equal(parts.labels, whole.labels)
+    assert (parts.weight is None) == (not options) == (whole.weight is None)
+    assert parts.weight is None or torch.equal(parts.weight, whole.weight)

@@ -40,6 +40,7 @@ FEWEST = 20  # held-out samples that can settle anything
 STEP, STEPS = 0.1, 25  # of log T, and how many of them up and down: T from 0.08 to 12
 GRID = 2 * STEPS + 1
 LOSSES = 3 * GRID + 2
+ENTRIES = 2**24  # of a log joint that are looked at together, at every temperature
 
 
 def near(num_classes: int) -> float:
@@ -85,9 +86,17 @@ class HeldOut:
         return cls(losses, joined("outputs"), joined("labels"), joined("weight"))
 
 
-@torch.no_grad()
 def look_at(head: VariationalHead, features: Tensor, y: Tensor, *, shape: bool = True) -> HeldOut:
-    """What `VariationalHead.settle_from` takes, of one batch; without `shape`, what settles sigma alone."""
+    """What `VariationalHead.settle_from` takes, of any number of samples; without `shape`, what settles sigma alone."""
+    rows = max(1, ENTRIES // head.num_classes)
+    if y.numel() <= rows or head.read_target(features, y).labels is None:
+        return _look_at(head, features, y, shape)
+    parts = zip(head._flatten(features).split(rows), y.flatten().split(rows), strict=True)
+    return HeldOut.of([_look_at(head, *part, shape) for part in parts])
+
+
+@torch.no_grad()
+def _look_at(head: VariationalHead, features: Tensor, y: Tensor, shape: bool) -> HeldOut:
     losses, prior = tempered_losses(head, features, y), head.class_prior
     linear = isinstance(prior, AxesPrior) and isinstance(head.posterior, DeltaPosterior)
     if not (shape and linear and head.num_classes <= MOST_CLASSES):

@@ -168,6 +168,20 @@ class VariationalHead(nn.Module):
         """log p(z), (..., in_features) -> (...): how expected these latents are; low for inputs unlike the training data."""
         return torch.logsumexp(self(features), dim=-1)
 
+    def energy(self, features: Tensor) -> Tensor:
+        """-logsumexp_y of the softmax layer that a head on axes is, (..., in_features) -> (...): high for unlikely inputs.
+
+        It is -log p(z) without |h|^2 / (2 a^2), h being the layer's outputs, and before anything was settled: what p(y|z) was
+        trained with and nothing else. Where the pull is weak latents do not follow their Gaussians, that term is noise, and
+        this tells outliers apart better (for softmax layers: Liu et al. 2020).
+        """
+        if not isinstance(self.class_prior, AxesPrior):
+            raise ValueError(f"energy needs means='axes'; got {self.class_prior.means!r}: use -log_evidence")
+        flat = self._flatten(features)
+        with torch.autocast(flat.device.type, enabled=False):
+            outputs = self.projection(flat) + self.log_label()
+        return -torch.logsumexp(outputs, dim=1).reshape(features.shape[:-1])
+
     def latent(self, features: Tensor) -> Tensor:
         """z, (..., in_features) -> (..., D): the mean of q(z|x), on the class prior's support."""
         flat = self._flatten(features)

@@ -48,5 +48,6 @@ def scores_of(subject: Subject, split: Split, name: str = "") -> dict[str, np.nd
         mean, latents = prior.mean.detach().cpu().numpy(), subject.predictor.latents(split)
         found["mahalanobis"] = mahalanobis(latents, mean, variances.cpu().numpy())
         if isinstance(prior, AxesPrior):  # latents are a softmax layer's outputs
-            found["energy"] = np.logaddexp.reduce(float(prior.length) * latents, axis=1)
+            outputs = float(prior.length) * latents + subject.model.head.log_label().cpu().numpy()
+            found["energy"] = np.logaddexp.reduce(outputs, axis=1)
     return found
