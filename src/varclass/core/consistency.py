@@ -68,7 +68,7 @@ class HeldOut:
     losses: Tensor  # (LOSSES,), of `tempered_losses`
     outputs: Tensor | None = None  # (n, C), where there is a covariance to settle
     labels: Tensor | None = None  # (n,)
-    weight: Tensor | None = None  # (n,), or all count alike
+    weight: Tensor | None = None  # (n,), 0 of what does not count
 
     @property
     def count(self) -> float:
@@ -104,7 +104,8 @@ def _look_at(head: VariationalHead, features: Tensor, y: Tensor, shape: bool) ->
     target, flat = head.read_target(features, y), head._flatten(features)
     assert target.labels is not None
     with torch.autocast(flat.device.type, enabled=False):
-        return HeldOut(losses, head.projection(flat), target.labels, target.weight_per_sample())
+        outputs, weight = head.projection(flat), target.weight_per_sample()
+    return HeldOut(losses, outputs, target.labels, torch.ones_like(outputs[:, 0]) if weight is None else weight)
 
 
 @torch.no_grad()
