@@ -149,6 +149,9 @@ MUTANTS = [
     ("core/objectives.py", "average(0.5 * (scale * torch.exp(", "average((scale * torch.exp(", "bottleneck: the trace, hard labels"),
     ("core/objectives.py", "(0.5 * spread - own", "(spread - own", "bottleneck: the trace, soft labels"),
     ("core/objectives.py", "torch.exp(-2 * head.class_prior.log_sigma())", "torch.exp(-head.class_prior.log_sigma())", "bottleneck: precision, soft labels"),
+    ("core/consistency.py", "torch.ones_like(outputs[:, 0]) if weight is None else weight", "weight", "settling: what batches ignore"),
+    ("core/consistency.py", "return HeldOut.of([_look_at(head, *part, shape) for part in parts])", "return _look_at(head, *next(parts), shape)", "settling: every part"),
+    ("core/head.py", "outputs = self.projection(flat) + self.log_label()", "outputs = self.projection(flat)", "the energy has p(y)"),
     ("core/recall.py", "AUTO if head.settles else prior.separation", "prior.separation", "settling: a rebuilt head settles too"),
     ("classifier.py", "found, parent._modules[after] = module, nn.Identity()", "found = module", "a softmax after the layer is dropped"),
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Inputs of classes that were never trained on, told from the others by max p(y|x) and by log p(z)."""
+"""Inputs of classes that were never trained on, told from the others by max p(y|x), by log p(z) and by the energy."""
 
 import sys
 from pathlib import Path
@@ -34,17 +34,24 @@ model.eval()
 
 @torch.no_grad()
 def predict(inputs: torch.Tensor) -> Predictions:
-    """The log joint, from which both scores follow."""
+    """The log joint, from which max p(y|x) and log p(z) follow."""
     return Predictions.of(model(inputs).numpy())
+
+
+@torch.no_grad()
+def familiar(inputs: torch.Tensor) -> torch.Tensor:
+    """The energy, negated: as the other two, higher for more in-distribution."""
+    return -model.energy(inputs)
 
 
 held, inside = predict(x_held), predict(x_test)
 outside = {name: predict(inputs) for name, inputs in outliers.items()}
 print(f"inside: n = {len(inside)} test images of the digits 0 to 7; AUROC 1 tells all apart, 0.5 none")
 for name, out in outside.items():
-    by_p, by_evidence = auroc(inside.confidence, out.confidence), auroc(inside.log_evidence, out.log_evidence)
-    flagged = (typicality(out.log_evidence, held.log_evidence) < 0.05).mean()
-    print(f"{name}, n = {len(out)}: AUROC {by_p:.3f} by max p(y|x), {by_evidence:.3f} by log p(z); p < 0.05: {flagged:.0%}")
+    scores = auroc(inside.confidence, out.confidence), auroc(inside.log_evidence, out.log_evidence)
+    by_p, by_evidence, by_energy = *scores, auroc(familiar(x_test), familiar(outliers[name]))
+    print(f"{name}, n = {len(out)}: AUROC {by_p:.3f} by max p(y|x), {by_evidence:.3f} by log p(z), {by_energy:.3f} by energy")
+    print(f"  with p < 0.05: {(typicality(out.log_evidence, held.log_evidence) < 0.05).mean():.0%}")
 print(f"test images with p < 0.05: {(typicality(inside.log_evidence, held.log_evidence) < 0.05).mean():.0%}")
 
 if sys.argv[1:]:
