@@ -1,4 +1,4 @@
-"""docs/results.md and the tables of the README and of docs/comparisons.md from what results/ holds: `make results`."""
+"""docs/results.md, its picture, the README's block and the table of docs/comparisons.md from results/: `make results`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from varclass.paper.catalogue import RECIPES
 from varclass.paper.default import TEXTS
 from varclass.paper.measured import Measured, MeasuredRun, read_measured
+from varclass.paper.picture import PICTURE, picture
 from varclass.paper.readme import readme_block, with_block
 from varclass.paper.tables import results_page
 from varclass.report.reading import Row
@@ -32,6 +33,7 @@ def rendered(root: Path = ROOT) -> dict[Path, str]:
     measured[TEXTS] = read_texts(minilm.with_suffix(".json"))
     found = {
         root / "docs" / "results.md": results_page(RECIPES, measured),
+        root / "docs" / PICTURE: picture(measured),
         readme: with_block(readme.read_text(encoding="utf-8"), readme_block(RECIPES, measured)),
     }
     if minilm.is_file():

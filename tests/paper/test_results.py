@@ -1,6 +1,7 @@
 """What is committed in words is what is committed in numbers: docs/results.md and the README's block."""
 
 import json
+import math
 import os
 import re
 import runpy
@@ -8,14 +9,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
+from varclass.metrics.intervals import Interval
 from varclass.paper.catalogue import RECIPES
 from varclass.paper.conclusions import conclude
 from varclass.paper.default import COLUMNS, TEXTS, comparison, targets
 from varclass.paper.findings import FAILS, HOLDS, HYPOTHESES, NO_DATA, ONE_SEED
 from varclass.paper.measured import Measured
+from varclass.paper.picture import PICTURE, Mark, rows
 from varclass.paper.readme import END, NONE, START, default_numbers, readme_block, with_block
 from varclass.paper.tables import LONGEST, recipe_section, results_page, side_by_side
 
@@ -49,9 +53,9 @@ def test_every_committed_result_has_a_recipe():
     assert {path.stem for path in (ROOT / "results" / "paper").glob("*.json")} <= set(RECIPES)
 
 
-def test_it_writes_those_two_files_alone_and_between_the_marks(rendered, checkout):
+def test_it_writes_those_files_alone_and_between_the_marks(rendered, checkout):
     found = rendered(checkout)
-    assert list(found) == [checkout / "docs" / "results.md", checkout / "README.md"]
+    assert list(found) == [checkout / "docs" / "results.md", checkout / "docs" / PICTURE, checkout / "README.md"]
     assert found[checkout / "README.md"] == f"before\n{START}\n{NONE}\n{END}\nafter\n"
 
 
@@ -77,7 +81,7 @@ def test_other_results_give_another_text(rendered, checkout, run):
     found = Measured(name, (run("mnist/lenet", "ce"),))
     found.save(checkout / "results" / "paper" / f"{name}.json")
     once = rendered(checkout)
-    assert all(once[path] != text for path, text in before.items())
+    assert all(once[path] != text for path, text in before.items() if path.name != PICTURE)
     assert "MNIST, lenet, quick: CE; 1 seed," in once[checkout / "docs" / "results.md"]
 
 
@@ -181,8 +185,10 @@ def test_the_readme_has_the_default_in_one_row_a_place_with_the_best_in_bold(run
         return [run("cifar100/resnet-18", arm, seed, full=True, **scores) for seed in range(2)]
 
     held = [*runs("ce", accuracy=0.75, nll=1.0, ece=0.08), *runs("pull", accuracy=0.74, nll=0.9, ece=0.02)]
-    _, shown, goals = default_numbers({"calibration": Measured("calibration", tuple(held))})
-    cells = [cell.strip() for cell in shown.splitlines()[2].split("|")[1:-1]]
+    _, picture, shown, goals = default_numbers({"calibration": Measured("calibration", tuple(held))})
+    assert picture.endswith(f"(docs/{PICTURE})")
+    (line,) = (line for line in shown.splitlines() if line.startswith("| CIFAR"))
+    cells = [cell.strip() for cell in line.split("|")[1:-1]]
     assert cells == [
         "CIFAR-100, resnet-18",
         "**75.0±0.0** / 1.000±0.000 / 8.0±0.0",
@@ -196,8 +202,37 @@ def test_the_readme_has_the_default_in_one_row_a_place_with_the_best_in_bold(run
 
 def test_the_readme_leaves_a_single_seed_to_the_page_of_results(run):
     held = Measured("calibration", tuple(run("cifar100/resnet-18", arm, 0, full=True) for arm in ("ce", "pull")))
-    _, shown, _ = default_numbers({"calibration": held})
-    assert len(shown.splitlines()) == 2
+    _, _, shown, _ = default_numbers({"calibration": held})
+    assert sum(line.startswith("|") for line in shown.splitlines()) == 2
+    assert list(rows({"calibration": held})) == []
+
+
+def test_the_picture_has_each_score_against_softmax_seed_by_seed(run):
+    held = [
+        run("cifar100/resnet-18", arm, seed, full=True, accuracy=0.7 + 0.1 * seed + gain, nll=(1 + seed) * times, ece=0.1)
+        for arm, gain, times in (("ce", 0.0, 1.0), ("pull", 0.02, 0.5))
+        for seed in range(3)
+    ]
+    ((group, where, seeds, marks),) = rows({"calibration": Measured("calibration", tuple(held))})
+    assert (group, where, seeds) == ("From whole sets", "CIFAR-100, resnet-18", 3)
+    found = {score: (round(pair[0].found.mean, 6), pair[0].color) for score, pair in marks.items()}
+    assert found == {"accuracy": (2.0, "good"), "nll": (round(math.log(0.5), 6), "good"), "ece": (0.0, "quiet")}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "color"), [(0.1, 0.3, "bad"), (-0.3, -0.1, "good"), (-0.1, 0.1, "quiet"), (0, 0, "quiet")]
+)
+def test_a_mark_has_the_color_of_the_side_its_interval_lies_on(low, high, color):
+    assert Mark(Interval((low + high) / 2, low, high, 0.1, 3, 0.95), better=-1).color == color
+
+
+def test_the_committed_picture_has_a_row_for_each_row_of_the_readme():
+    drawn = ElementTree.parse(ROOT / "docs" / PICTURE).getroot()
+    texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    _, _, folded = (ROOT / "README.md").read_text().partition("<details>")
+    named = re.findall(r"^\| ([^|]+?) \|.*\| \d \|$", folded.partition("</details>")[0], re.M)
+    assert len(named) > 20
+    assert {name.replace("\\", "") for name in named} <= set(texts)
 
 
 def test_rows_of_minilm_are_judged_as_those_of_the_recipes(checkout):

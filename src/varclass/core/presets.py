@@ -31,7 +31,7 @@ PAPER: dict[str, Any] = {
 }
 
 # The head of a user who names nothing: a softmax layer as it is, and a pull of its outputs to where held-out data say they
-# belong. Chosen on validation data; docs/method.md explains it, results/default.md has what was tried.
+# belong. Chosen on validation data; docs/equations.md explains it, results/default.md has what was tried.
 RECOMMENDED: dict[str, Any] = PAPER | {
     "objective": "pull",
     "beta": AUTO,  # a pull is right from few samples, and costs accuracy and NLL where there are thousands a class

@@ -109,21 +109,43 @@ def targets(measured: Mapping[str, Measured]) -> list[Target]:
     return [each for each in found if each.values and each.others]
 
 
-def comparison(measured: Mapping[str, Measured]) -> list[list[str]]:
-    """Rows of place and score: each model of COLUMNS, and the number of seeds."""
-    rows = []
+@dataclass(frozen=True)
+class Place:
+    """Where the default and softmax were both run: by score, each model of COLUMNS, empty where it was not."""
+
+    where: str
+    view: View
+    scores: Mapping[str, Mapping[str, Values]]
+
+
+def places(measured: Mapping[str, Measured]) -> Iterator[Place]:
+    """Every place of every view, in their order."""
     for view in VIEWS:
         part = measured.get(view.recipe, Measured(view.recipe)).only(full=True)
         for experiment in _places(part):
-            for score in SCORES:
-                held = [part.values(experiment, arm, score, view.suite, way, **view.match) for arm, way in COLUMNS.values()]
-                if not any(held):
-                    continue
-                cells = [Cell("", "", score, values) for values in held]
-                shown = [ours(cell) if cell.values else "-" for cell in cells]
-                seeds = span(len(values) for values in held if values)
-                where = f"{place_of(part, experiment)}{view.said}"
-                rows.append([where, MEASURES[score].heading, *_best(shown, held, score), seeds])
+            scores = {
+                score: {
+                    name: part.values(experiment, arm, score, view.suite, way, **view.match)
+                    for name, (arm, way) in COLUMNS.items()
+                }
+                for score in SCORES
+            }
+            if any(any(held.values()) for held in scores.values()):
+                yield Place(f"{place_of(part, experiment)}{view.said}", view, scores)
+
+
+def comparison(measured: Mapping[str, Measured]) -> list[list[str]]:
+    """Rows of place and score: each model of COLUMNS, and the number of seeds."""
+    rows = []
+    for place in places(measured):
+        for score, models in place.scores.items():
+            held = list(models.values())
+            if not any(held):
+                continue
+            cells = [Cell("", "", score, values) for values in held]
+            shown = [ours(cell) if cell.values else "-" for cell in cells]
+            seeds = span(len(values) for values in held if values)
+            rows.append([place.where, MEASURES[score].heading, *_best(shown, held, score), seeds])
     return rows
 
 

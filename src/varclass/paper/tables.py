@@ -9,6 +9,7 @@ from varclass.paper import default
 from varclass.paper.conclusions import Conclusion, conclude
 from varclass.paper.findings import Cell, Finding
 from varclass.paper.measured import Measured
+from varclass.paper.picture import ALT, PICTURE, TOLD
 from varclass.paper.recipe import Recipe
 from varclass.paper.wording import (
     NOTHING,
@@ -74,7 +75,8 @@ def default_section(measured: Mapping[str, Measured]) -> list[str]:
         return []
     beside = table(("where", "score", *default.COLUMNS, "seeds"), [[escape_but_bold(value) for value in row] for row in rows])
     goals = table(default.HEADINGS, [[escape_but_bold(value) for value in each.row] for each in found])
-    return [f"## The default beside CE\n\n{DEFAULT}\n\n{beside}\n\n{TARGETS}\n\n{goals}\n"]
+    seen = f"{TOLD}\n\n![{ALT}]({PICTURE})"
+    return [f"## The default beside CE\n\n{DEFAULT}\n\n{seen}\n\n{beside}\n\n{TARGETS}\n\n{goals}\n"]
 
 
 def recipe_section(recipe: Recipe, measured: Measured) -> str:
