@@ -172,8 +172,8 @@ class VariationalHead(nn.Module):
         """-logsumexp_y of the softmax layer that a head on axes is, (..., in_features) -> (...): high for unlikely inputs.
 
         It is -log p(z) without |h|^2 / (2 a^2), h being the layer's outputs, and before anything was settled: what p(y|z) was
-        trained with and nothing else. Where the pull is weak latents do not follow their Gaussians, that term is noise, and
-        this tells outliers apart better (for softmax layers: Liu et al. 2020).
+        trained with and nothing else. With many classes latents do not follow their Gaussians, and this tells outliers apart
+        better (for softmax layers: Liu et al. 2020).
         """
         if not isinstance(self.class_prior, AxesPrior):
             raise ValueError(f"energy needs means='axes'; got {self.class_prior.means!r}: use -log_evidence")

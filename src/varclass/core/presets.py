@@ -34,7 +34,7 @@ PAPER: dict[str, Any] = {
 # belong. Chosen on validation data; docs/equations.md explains it, results/default.md has what was tried.
 RECOMMENDED: dict[str, Any] = PAPER | {
     "objective": "pull",
-    "beta": AUTO,  # a pull is right from few samples, and costs accuracy and NLL where there are thousands a class
+    "beta": AUTO,  # a pull is right from few samples, and costs accuracy or NLL on CIFAR's thousands a class
     "covariance": "unit",
     "means": "axes",  # p(y|z) is the softmax of a linear layer, whatever else is set: with beta = 0 this is softmax
     "separation": "auto",

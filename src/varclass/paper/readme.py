@@ -29,7 +29,7 @@ def readme_block(recipes: Mapping[str, Recipe], measured: Mapping[str, Measured]
     if not ran:
         return NONE
     lines = [f"- {each.hypothesis}, {escape(each.text)}: **{each.verdict}**{_why(each)}" for each in conclude(ran)]
-    closing = "`docs/results.md` has every number, and the paper's beside ours."
+    closing = "`docs/results.md` has the numbers and the paper's beside ours, `results/paper/*.json` every one."
     return "\n\n".join([*default_numbers(measured), "The paper's hypotheses, checked here:", "\n".join(lines), closing])
 
 
