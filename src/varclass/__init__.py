@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from varclass.classifier import Classifier as Classifier
     from varclass.classifier import from_model as from_model
     from varclass.core.anticipation import anticipate as anticipate
+    from varclass.core.anticipation import width_for as width_for
     from varclass.core.head import VariationalHead as VariationalHead
     from varclass.core.label_prior import LabelPrior as LabelPrior
     from varclass.core.label_prior import estimate_label_prior as estimate_label_prior
@@ -31,6 +32,7 @@ _HOMES = {
     "Classifier": "classifier",
     "from_model": "classifier",
     "anticipate": "core.anticipation",
+    "width_for": "core.anticipation",
     "estimate_label_prior": "core.label_prior",
     "CE": "core.objectives",
     "GM": "core.objectives",

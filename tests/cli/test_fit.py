@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -29,7 +30,8 @@ def test_each_objective_from_the_command_to_a_model_that_predicts(objective, fit
     assert run.spec.head.objective == objective
     lines = result.stderr.splitlines()
     assert lines[0] == f"{run.path}: 900 training samples, 100 for validation, 90 steps"
-    assert [line.partition(":")[0] for line in lines[1:7]] == [f"epoch {n}/6" for n in range(1, 7)]
+    assert re.match(r"head: 8, 10, latent_dim=8, objective=.*, covariance=.*, means=learned, separation=", lines[1])
+    assert [line.partition(":")[0] for line in lines[2:8]] == [f"epoch {n}/6" for n in range(1, 7)]
     score = run.record["validation"]
     assert lines[-2].startswith(f"validation (n=100): accuracy {score['accuracy']:.2%}, NLL {score['nll']:.4f}; ")
     assert lines[-1] == str(run.path)

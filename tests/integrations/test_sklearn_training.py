@@ -9,6 +9,7 @@ from torch import nn
 from varclass import VariationalClassifier
 from varclass.core.consistency import far
 from varclass.integrations.sklearn import estimator
+from varclass.integrations.sklearn.arguments import split_folds
 
 X, Y = load_iris(return_X_y=True)
 QUICK = {"max_iter": 20, "random_state": 0}
@@ -305,10 +306,41 @@ def test_rows_still_to_come_are_unknown_unless_somebody_says_how_many():
         assert (head.samples, head.objective.beta) == (1500, pytest.approx(0.04 * 0.5, rel=1e-12))
 
 
-@pytest.mark.parametrize(("rare", "folds"), [(1, 0), (2, 2), (4, 4), (9, 5)])
-def test_there_are_no_more_folds_than_the_rarest_class_has_samples(rare, folds):
-    assert VariationalClassifier()._folds(np.repeat([0, 1], [40, rare])) == folds
-    assert VariationalClassifier(cross_fit=3)._folds(np.repeat([0, 1], [40, rare])) == min(folds, 3)
+@pytest.mark.parametrize("rare", [1, 2, 4, 9])
+def test_folds_hold_out_every_sample_once_but_a_classes_only_one(rare):
+    codes = np.repeat([0, 1, 2], [40, rare, 3])
+    folds = VariationalClassifier()._folds(codes)
+    assert folds == 5
+    rows, held_out = zip(*split_folds(codes, folds), strict=True)
+    assert np.bincount(codes[np.concatenate(held_out)]).tolist() == [40, rare if rare > 1 else 0, 3]
+    assert all(set(codes[some]) == {0, 1, 2} for some in rows)
+    assert all(sorted([*some, *rest]) == list(range(len(codes))) for some, rest in zip(rows, held_out, strict=True))
+
+
+def test_there_are_no_more_folds_than_the_largest_class_has_samples():
+    assert VariationalClassifier()._folds(np.repeat(np.arange(8), 3)) == 3
+    assert VariationalClassifier()._folds(np.arange(30)) == 0
+
+
+def test_a_class_with_a_single_sample_keeps_nobody_from_settling():
+    x, y = np.vstack([X, [[9.0, 9.0, 9.0, 9.0]]]), np.append(Y, 3)
+    head = VariationalClassifier(**QUICK).fit(x, y).model_.head
+    assert head.class_prior.settled != 1
+
+
+def test_a_class_that_counts_for_nothing_makes_nobody_unsure():
+    """Its p(y) is 0; averages over classes leave it out."""
+    weight = (Y < 2).astype(float)
+    two, three = VariationalClassifier(**QUICK).fit(X[Y < 2], Y[Y < 2]), VariationalClassifier(**QUICK).fit(X, Y, weight)
+    assert three.class_prior_[2] == 0
+    told = [model.predict_proba(X[Y < 2]).max(1).mean() for model in (two, three)]
+    assert told[1] > 0.95 * told[0]
+
+
+def test_early_stopping_that_holds_out_too_few_says_so():
+    with pytest.warns(UserWarning, match=r"separation='auto' stays at 1\.\d\d: early stopping holds out 15 samples and 20 are"):
+        head = VariationalClassifier(early_stopping=True, **QUICK).fit(X, Y).model_.head
+    assert head.class_prior.settled == 1
 
 
 def test_cross_fitting_settles_by_every_sample_as_one_not_trained_on_and_keeps_all_of_them_for_training():
@@ -326,3 +358,5 @@ def test_cross_fitting_settles_by_every_sample_as_one_not_trained_on_and_keeps_a
     assert np.array_equal(again.predict_proba(fresh), honest.predict_proba(fresh))
     with pytest.raises(ValueError, match="cross_fit"):
         VariationalClassifier(cross_fit=-1).fit(x, y)
+    with pytest.raises(ValueError, match="from 2 on, or 0 for none; got 1"):
+        VariationalClassifier(cross_fit=1).fit(x, y)

@@ -160,17 +160,62 @@ def test_there_are_no_folds_where_they_would_be_of_no_use(sections, why, spec, t
     assert "cross_fit" not in run.record, why
 
 
-@pytest.mark.parametrize(("rare", "crossed"), [(1, False), (2, True), (3, True)])
-def test_a_rare_class_is_crossed_as_long_as_every_folds_model_saw_one_of_it(rare, crossed, spec, tmp_path, monkeypatch):
+@pytest.mark.parametrize("rare", [1, 2, 3])
+def test_every_folds_model_saw_a_sample_of_a_rare_class(rare, spec, tmp_path, monkeypatch):
     seen, build = [], loop.build_model
     monkeypatch.setattr(loop, "build_model", lambda *given: (seen.append(np.bincount(given[2].labels)), build(*given))[1])
     data, y = tmp_path / "arrays.npz", np.repeat([0, 1], [40, rare])
     x = np.random.default_rng(0).normal(size=(40 + rare, 5)).astype("float32")
     np.savez(data, x_train=x, y_train=y, x_test=x, y_test=y)
     run = loop.fit(spec(data={"name": str(data), "validation": 0.0}, training={"epochs": 1}), tmp_path, launch=CPU)
-    assert ("cross_fit" in run.record) is crossed
-    assert len(seen) == (6 if crossed else 1)
-    assert min(int(counts[1]) for counts in seen) == (rare - 1 if crossed else rare)
+    assert run.record["cross_fit"]["n"] == (40 if rare == 1 else 40 + rare)
+    assert len(seen) == 6
+    assert min(int(counts[1]) for counts in seen) == max(1, rare - 1)
+
+
+def test_where_too_little_is_held_out_folds_of_the_rest_say_how_sure_to_be(spec, tmp_path):
+    told = Told()
+    run = loop.fit(spec(data={"limit": 150, "validation": 0.1}, training={"epochs": 2}), tmp_path, launch=CPU, reporter=told)
+    assert run.spec.data.cross_fit == 5
+    assert run.record["samples"] == {"train": 135, "validation": 15}
+    assert [sum(counts) for _, *counts in told.began] == [135] * 5 + [150]
+    assert run.record["cross_fit"]["n"] == 135
+    (settled,) = [row["settled"] for row in run.history.rows() if "settled" in row]
+    model, data = run.load_model(), prepare(run.spec.data, None, 0)
+    assert settled["separation"] == run.record["validation"]["separation"] == pytest.approx(model.head.separation, rel=1e-6)
+    assert settled["sigma"] == pytest.approx(model.head.class_prior.settled, rel=1e-6)
+    x = torch.from_numpy(data.validation.inputs).permute(0, 3, 1, 2).float() / 255
+    with torch.no_grad():
+        loss = torch.nn.functional.nll_loss(model.log_posterior(x), torch.from_numpy(data.validation.labels))
+    assert run.record["validation"]["nll"] == pytest.approx(float(loss), rel=1e-5)  # of the model as it is kept
+
+
+@pytest.mark.parametrize(
+    "asked", [{"data": {"cross_fit": 0}}, {"training": {"patience": 1}}, {"data": {"limit": 400}}, {"head": {"objective": "ce"}}]
+)
+def test_what_is_held_out_is_enough_or_nobody_asks(asked, spec, tmp_path):
+    given = {"data": {"limit": 150, "validation": 0.1}, "training": {"epochs": 1}}
+    merged = {part: given.get(part, {}) | asked.get(part, {}) for part in given | asked}
+    run = loop.fit(spec(**merged), tmp_path, launch=CPU)
+    assert "cross_fit" not in run.record
+
+
+def test_folds_of_what_is_left_beside_validation_data(spec, tmp_path):
+    run = loop.fit(spec(data={"limit": 400, "cross_fit": 2}, training={"epochs": 1}), tmp_path, launch=CPU)
+    assert run.record["samples"]["train"] == run.record["cross_fit"]["n"] == 400 - run.record["samples"]["validation"]
+
+
+def test_stopping_early_by_validation_data_leaves_nothing_to_folds(spec, tmp_path):
+    with pytest.raises(ValueError, match=r"leave out data\.cross_fit"):
+        loop.fit(spec(data={"cross_fit": 2}, training={"patience": 2}), tmp_path, launch=CPU)
+
+
+def test_a_classes_only_sample_is_in_every_rest():
+    split = load("digits")["train"]
+    lone = split.take(np.append(np.flatnonzero(split.labels < 2), np.flatnonzero(split.labels == 7)[0]))
+    held = [hold_out_fold(lone, 4, fold, seed=3) for fold in range(4)]
+    assert sum(len(part) for _, part in held) == len(lone) - 1
+    assert all((rest.labels == 7).sum() == 1 for rest, _ in held)
 
 
 def test_folds_are_parts_of_equal_size_with_every_class_in_each():
@@ -193,7 +238,6 @@ def test_folds_are_parts_of_equal_size_with_every_class_in_each():
     ("data", "message"),
     [
         ({"cross_fit": 1, "validation": 0.0}, "data.cross_fit must be a number of folds from 2 on, or 0 for none; got 1"),
-        ({"cross_fit": 3, "validation": 0.1}, r"data.cross_fit is for runs that hold nothing out \(data.validation=0\); got"),
         ({"cross_fit": 3, "fold": 3, "validation": 0.0}, "data.fold must be one of data.cross_fit=3 folds, from 0; got 3"),
         ({"fold": 0, "validation": 0.0}, "data.fold must be one of data.cross_fit=None folds, from 0; got 0"),
     ],

@@ -208,7 +208,8 @@ def test_a_run_is_not_continued_on_other_data(commands, tmp_path, the_run):
     data, chance = tmp_path / "mine.npz", np.random.default_rng(0)
     x, y = chance.normal(size=(90, 5)).astype(np.float32), np.arange(90) % 3
     np.savez(data, x_train=x, y_train=y, x_test=x, y_test=y)
-    options = (data, "--epochs", 2, "--batch-size", 40, "--device", "cpu", "--runs-dir", tmp_path / "runs")
+    shared = ("--batch-size", 40, "--cross-fit", 0, "--device", "cpu", "--runs-dir", tmp_path / "runs")
+    options = (data, "--epochs", 2, *shared)
     doomed = [40, f"{tmp_path / 'runs'}/mine-mlp-pull-s0-"]
     assert commands.start("fit", *options, "--checkpoint-seconds", 0, die_at=doomed).wait() == -signal.SIGKILL
     run = the_run(tmp_path / "runs")

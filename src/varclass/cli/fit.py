@@ -38,7 +38,7 @@ def fit(
     limit: Annotated[int | None, option("--limit", panel=DATA, help="Training samples at most, stratified.")] = None,
     per_class: Annotated[int | None, option("--per-class", panel=DATA, help="Training samples of every class.")] = None,
     validation: Annotated[float | None, option("--validation", panel=DATA, help="Share of the training split held out; 0.1.")] = None,
-    cross_fit: Annotated[int | None, option("--cross-fit", panel=DATA, help="Folds that say how sure to be where nothing is held out; 5.")] = None,
+    cross_fit: Annotated[int | None, option("--cross-fit", panel=DATA, help="Folds that say how sure to be; 5 where fewer than 20 are held out.")] = None,
     image_size: Annotated[int | None, option("--image-size", panel=DATA, help="Height and width that your own images are scaled to.")] = None,
     length: Annotated[int | None, option("--length", panel=DATA, help="Tokens of a text; 64.")] = None,
     encoder: Annotated[str | None, option("--encoder", panel=MODEL, help="wrn-28-10, resnet-18, sprint-128, lenet, mlp, text, ... or module:Class.")] = None,

@@ -28,6 +28,15 @@ def quiet_libraries() -> None:
     warnings.filterwarnings("ignore", module="accelerate|torch")
 
 
+def described(head: str) -> str:
+    """A head in a line: of what `repr` shows, what it was made with.
+
+    >>> described("VariationalHead(\n  8, 2, latent_dim=2\n  (projection): Identity()\n)")
+    '8, 2, latent_dim=2'
+    """
+    return head.splitlines()[1].strip()
+
+
 class Progress(Reporter):
     """Everything on stderr, and only in the main process. Where many runs follow each other it is `brief`: the bar alone."""
 
@@ -49,6 +58,8 @@ class Progress(Reporter):
         samples = f"{len(data.train)} training samples, {held_out} for validation"
         if not self.brief:
             self.console.print(f"{run.path}: {samples}, {plan.steps} steps{where}")
+            if run.path == self.path:
+                self.console.print(f"head: {described(run.record['head'])}")
         columns = (
             TextColumn("epoch {task.fields[epoch]}/" + str(plan.epochs)),
             BarColumn(),
@@ -103,4 +114,6 @@ class Progress(Reporter):
         if crossed := record.get("cross_fit"):
             text = f"cross-fitted (n={crossed['n']}, {crossed['folds']} folds): accuracy {crossed['accuracy']:.2%}"
             self.console.print(f"{text}, NLL {crossed['nll']:.4f}; {record['seconds'] + crossed['seconds']:.1f} s in all")
+        if self.trained and "now" in described(record["head"]):
+            self.console.print(f"head: {described(record['head'])}")
         self.console.print(str(run.path))

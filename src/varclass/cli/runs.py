@@ -84,9 +84,15 @@ def _show(run: Run, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"path": str(run.path), **run.record, "history": run.history.rows()}, indent=1))
         return
+    from varclass.cli.progress import described  # noqa: PLC0415
+
     record = run.record
     typer.echo(f"{run.path}\n{run.status}, {record['seconds']:.1f} s, {record['samples']['train']} training samples\n")
     typer.echo((run.path / "spec.toml").read_text())
+    if "head" in record:
+        typer.echo(f"head: {described(record['head'])}\n")
+    if crossed := record.get("cross_fit"):
+        typer.echo(f"cross-fitted: accuracy {crossed['accuracy']:.4g}, NLL {crossed['nll']:.4g}, n = {crossed['n']}\n")
     scores = [row for row in run.history.rows() if "validation" in row]
     if scores:
         from varclass.cli.table import print_table  # noqa: PLC0415

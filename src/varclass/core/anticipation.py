@@ -18,6 +18,7 @@ from varclass.core.priors import ClassPrior, GaussianPrior
 EQUAL = 1e-4  # means as nearly equidistant as this count as such: sampling would be further off
 TOLERANCE = 1e-8  # of a separation, relative where it is above 1
 CHUNK_ENTRIES = 2**22
+WIDEST = math.log(1000)  # factors on sigma that `width_for` looks among
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def anticipate(
 ) -> Anticipated:
     """What p(z|y) and p(y) anticipate: exact if the means are equidistant under one covariance, otherwise by sampling.
 
-    For a head: `anticipate(head.class_prior, head.label_prior.probs())`. Gradient: none. The global random state stays
-    as it was.
+    For a head: `anticipate(head.class_prior, head.label_prior.probs())`, as wide as predictions have it. Gradient: none. The
+    global random state stays as it was.
 
     Args:
         class_prior: any family. Two classes of one covariance are always equidistant; C > D + 1 never are.
@@ -56,10 +57,11 @@ def anticipate(
     """
     probs = _label_probs(label_probs, class_prior.num_classes)
     check_count("samples", samples, 2)
-    separation = _equidistance(class_prior)
-    if separation:
-        return anticipate_simplex(separation, class_prior.num_classes, probs)
-    return _sampled(class_prior, probs, samples, seed)
+    with _predicting(class_prior):
+        separation = _equidistance(class_prior)
+        if separation:
+            return anticipate_simplex(separation, class_prior.num_classes, probs)
+        return _sampled(class_prior, probs, samples, seed)
 
 
 def anticipate_simplex(separation: float, num_classes: int, label_probs: Tensor | None = None) -> Anticipated:
@@ -102,6 +104,51 @@ def separation_for(accuracy: float, num_classes: int, label_probs: Tensor | None
         middle = (low + high) / 2
         low, high = (middle, high) if too_near(middle) else (low, middle)
     return (low + high) / 2
+
+
+def width_for(
+    accuracy: float, class_prior: ClassPrior, label_probs: Tensor | None = None, *, samples: int = 2**14, seed: int = 0
+) -> float:
+    """The factor on every sigma at which these priors, means where they are, anticipate this accuracy: `anticipate`'s inverse.
+
+    Above 1 they would have to be wider. By bisection, to 1e-4; where accuracies are sampled, on the same draws throughout. The
+    priors stay as they are.
+
+    >>> round(width_for(0.841345, GaussianPrior(2, 2, "unit", "simplex", 3.0)), 3)
+    3.0
+    """
+    probs = _label_probs(label_probs, class_prior.num_classes)
+    found = class_prior.scale_factor
+
+    def accuracy_at(log_width: float) -> float:
+        class_prior.scale_factor = found * math.exp(log_width)
+        return anticipate(class_prior, probs, samples=samples, seed=seed).accuracy
+
+    low, high = -WIDEST, WIDEST
+    try:
+        most, least = accuracy_at(low), accuracy_at(high)
+        if not isinstance(accuracy, (int, float)) or not least < accuracy < most:
+            raise ValueError(
+                f"accuracy must lie between {least:.6g} and {most:.6g}, which these priors anticipate a thousand times as wide "
+                f"and a thousandth as wide; got {accuracy!r}"
+            )
+        while high - low > 1e-4:
+            middle = (low + high) / 2
+            low, high = (middle, high) if accuracy_at(middle) > accuracy else (low, middle)
+    finally:
+        class_prior.scale_factor = found
+    return math.exp((low + high) / 2)
+
+
+@contextmanager
+def _predicting(class_prior: ClassPrior) -> Iterator[None]:
+    """As wide as predictions have it, whatever the mode."""
+    training = class_prior.training
+    class_prior.eval()
+    try:
+        yield
+    finally:
+        class_prior.train(training)
 
 
 @torch.no_grad()

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from varclass.core.label_prior import possible_classes
+
 if TYPE_CHECKING:
     from varclass.core.head import VariationalHead
 
@@ -26,7 +28,7 @@ def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> floa
     target = head.read_target(features, y)
     if target.labels is None or not len(target.labels) or (target.weight is not None and not bool(target.weight.any())):
         raise ValueError(f"calibrate needs at least one hard label; got y of shape {tuple(y.shape)}, {y.dtype}")
-    labels, prior = target.labels, head.class_prior
+    labels, prior, possible = target.labels, head.class_prior, possible_classes(head.log_label())
     before, seed = prior.scale_factor, int(torch.randint(2**31, ()))
 
     def log_posterior_at(factor: float) -> Tensor:
@@ -40,7 +42,7 @@ def fit_scale_factor(head: VariationalHead, features: Tensor, y: Tensor) -> floa
         loss = float(target.average(F.nll_loss(log_posterior, labels, reduction="none")))
         if not math.isfinite(loss):
             raise ValueError(f"calibrate needs features with finite log p(y|z); got a held-out loss of {loss}")
-        return loss - unknown * float(target.average(log_posterior.mean(1)))
+        return loss - unknown * float(target.average(log_posterior[:, possible].mean(1)))
 
     try:
         count = len(labels) if target.weight is None else float(target.weight.sum())

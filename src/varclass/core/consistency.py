@@ -29,6 +29,7 @@ from torch import Tensor
 from varclass.core.anticipation import separation_for
 from varclass.core.axes import AxesPrior
 from varclass.core.covariance import MOST_CLASSES, PRIOR_DEVIATION, best_shape
+from varclass.core.label_prior import possible_classes
 from varclass.core.posterior import DeltaPosterior
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class HeldOut:
 def look_at(head: VariationalHead, features: Tensor, y: Tensor, *, shape: bool = True) -> HeldOut:
     """What `VariationalHead.settle_from` takes, of any number of samples; without `shape`, what settles sigma alone."""
     rows = max(1, ENTRIES // head.num_classes)
-    if y.numel() <= rows or head.read_target(features, y).labels is None:
+    if head.read_target(features, y).labels is None or y.numel() <= rows:
         return _look_at(head, features, y, shape)
     parts = zip(head._flatten(features).split(rows), y.flatten().split(rows), strict=True)
     return HeldOut.of([_look_at(head, *part, shape) for part in parts])
@@ -112,7 +113,8 @@ def _look_at(head: VariationalHead, features: Tensor, y: Tensor, shape: bool) ->
 def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tensor:
     """What `best_temperature` asks of held-out data, (LOSSES,) in float64; that of several batches or processes adds up.
 
-    At each temperature the sum over samples of -log p(y|z), then of its average over all y, then of max p(y|z); then the number
+    At each temperature the sum over samples of -log p(y|z), then of its average over all y of which p(y) is not 0, then of
+    max p(y|z); then the number
     of mistakes and of samples. With a Gaussian posterior, predictions are averages over draws, as always.
     """
     target = head.read_target(features, y)
@@ -129,14 +131,14 @@ def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tenso
     def summed(values: Tensor) -> Tensor:
         return (values.double() if weight is None else values.double() * weight).sum()
 
-    own, any_other, sure = [], [], []
+    own, any_other, sure, possible = [], [], [], possible_classes(log_label)
     for step in range(-STEPS, STEPS + 1):
         temperature = math.exp(STEP * step)
         label = log_label / (prior.settled**2 * temperature) if on_axes else log_label
-        drawn = torch.stack([torch.log_softmax(each / temperature + label, dim=1) for each in apart])
-        log_posterior = torch.logsumexp(drawn, dim=0) - math.log(len(drawn))
+        drawn = [torch.log_softmax(each / temperature + label, dim=1) for each in apart]
+        log_posterior = drawn[0] if len(drawn) == 1 else torch.logsumexp(torch.stack(drawn), dim=0) - math.log(len(drawn))
         own.append(summed(-log_posterior.gather(1, target.labels[:, None])[:, 0]))
-        any_other.append(summed(-log_posterior.mean(1)))
+        any_other.append(summed(-log_posterior[:, possible].mean(1)))
         sure.append(summed(log_posterior.amax(1).exp()))
         if step == 0:
             mistakes = summed(log_posterior.argmax(1) != target.labels)

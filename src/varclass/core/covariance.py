@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from varclass.core.axes import AxesPrior
+from varclass.core.label_prior import possible_classes
 
 PRIOR_DEVIATION = 1.0  # of the log of all that was settled, around 0: as much as some four samples say against it
 MOST_CLASSES = 128  # whose covariance is settled: its C^2 / 2 numbers take C^2 operations per sample and step
@@ -101,6 +102,7 @@ def _fit(
     mistakes = float((weight * ((outputs * prior.shrink**2 + log_label / prior.settled**2).argmax(1) != labels)).sum())
     log_temperature = torch.zeros((), dtype=torch.float64, requires_grad=True)
     half = torch.zeros_like(one, requires_grad=closeness is not None)
+    possible = possible_classes(log_label)
     # With a closeness of 1, entries of S deviate from 0 by 1 / (2 C) a priori, by 1 / 20 where classes are few: of C^2 / 2
     # numbers, few matter.
     stiffness = (closeness or 1.0) * max(100.0, float(prior.num_classes) ** 2)
@@ -111,7 +113,7 @@ def _fit(
         optimizer.zero_grad()
         log_posterior = _log_posterior(one + half + half.T, log_temperature.exp(), prior, outputs, log_label)
         own = (weight * F.nll_loss(log_posterior, labels, reduction="none")).sum()
-        any_other = -(weight * log_posterior.mean(1)).sum()
+        any_other = -(weight * log_posterior[:, possible].mean(1)).sum()
         before = 0.5 * ((2 * math.log(prior.settled) + log_temperature) / PRIOR_DEVIATION) ** 2
         loss = own + any_other / (count * (1 + mistakes)) + before + stiffness * (half + half.T).square().sum()
         (loss / count).backward()

@@ -304,7 +304,7 @@ class VariationalHead(nn.Module):
         to 128 classes) and they are predicted better for it; otherwise one sigma, which changes no decision.
 
         Call it in eval mode, with features of samples that are not trained on, after each epoch or at the end (from the
-        first call on, training takes place with means farther apart). Fewer than 20 samples settle nothing. Returns
+        first call on, training takes place with means farther apart). Fewer than 20 samples change nothing. Returns
         |mu_y| / sigma as predictions now have it.
         """
         if not self.settles:
@@ -315,11 +315,19 @@ class VariationalHead(nn.Module):
 
     def settle_from(self, held: consistency.HeldOut) -> float:
         """The same from what `look_at` said, of several batches joined by `HeldOut.of`."""
-        if held.count >= consistency.FEWEST:
-            self.widen()
-        separation = self.settle_by(consistency.best_temperature(held.losses, self.class_prior.settled))
-        if isinstance(self.class_prior, AxesPrior):
-            return consistency.settle_shape(self.class_prior, self.log_label(), held)
+        prior = self.class_prior
+        assert isinstance(prior, GaussianPrior)
+        if held.count < consistency.FEWEST:
+            return prior.radius
+        if not bool(held.losses.isfinite().all()):
+            raise ValueError("settle needs features with finite log p(y|z); got NaN or infinity among the held-out ones")
+        before = prior.distance
+        self.widen()
+        # Log-odds grow with the distance of the means from here on; on axes they are a softmax layer's whatever it is.
+        grown = 1.0 if isinstance(prior, AxesPrior) else prior.distance / before
+        separation = self.settle_by(grown * consistency.best_temperature(held.losses, prior.settled * math.sqrt(grown)))
+        if isinstance(prior, AxesPrior):
+            return consistency.settle_shape(prior, self.log_label(), held)
         return separation
 
     @property

@@ -10,6 +10,16 @@ from varclass.core.options import check_probabilities
 IMPOSSIBLE = -1e4  # log p(y) of a class given probability 0: its exponential is 0, and its gradients are not NaN
 
 
+def possible_classes(log_label: Tensor) -> Tensor | slice:
+    """The classes that p(y) does not rule out, as an index of (B, C) columns.
+
+    >>> possible_classes(torch.tensor([-0.7, -0.7, IMPOSSIBLE])), possible_classes(torch.tensor([-0.7, -0.7]))
+    (tensor([0, 1]), slice(None, None, None))
+    """
+    possible = log_label > IMPOSSIBLE / 2
+    return slice(None) if bool(possible.all()) else possible.nonzero()[:, 0]
+
+
 class LabelPrior(nn.Module):
     """p_pi(y), the distribution of the classes: "learned" (the paper's), "uniform", or probabilities that are given.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import torch
@@ -50,18 +51,18 @@ def check_choice(option: str, value: object, choices: Any) -> None:
 
 
 def check_count(option: str, value: object, least: int) -> int:
-    """An int of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    """An int of at least `least`; numpy's are welcome."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise ValueError(f"{option} must be a whole number of at least {least}; got {value!r}")
-    return value
+    return int(value)
 
 
 def check_positive(option: str, value: object, *, zero: bool = False) -> float:
-    """A finite number above zero (or from zero on), as a float."""
-    ok = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not ok or float(value) < 0 or (not zero and float(value) == 0):  # type: ignore[arg-type]
+    """A finite number above zero (or from zero on), as a float; numpy's are welcome."""
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if not math.isfinite(number) or number < 0 or (not zero and number == 0):
         raise ValueError(f"{option} must be a finite number {'>=' if zero else '>'} 0; got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    return number
 
 
 def check_probabilities(option: str, value: object, num_classes: int) -> Tensor:

@@ -83,7 +83,7 @@ def beta_at(beta: float | str, latent_dim: int, per_class: float = UNKNOWN) -> f
     """
     if beta == AUTO:
         return min(STRONGEST, SHARED_TWICE / latent_dim**2) * min(1.0, (ENOUGH / per_class) ** 2)
-    return float(beta.removesuffix(SHARED_OUT)) / latent_dim if isinstance(beta, str) else beta
+    return float(beta.removesuffix(SHARED_OUT)) / latent_dim if isinstance(beta, str) else float(beta)
 
 
 def defaults_for(preset: str | None, **named: Any) -> dict[str, Any]:
@@ -109,6 +109,8 @@ def defaults_for(preset: str | None, **named: Any) -> dict[str, Any]:
         default = _around(RECOMMENDED if asked[0] == "pull" else BOTTLENECK, named)
     if default["beta"] in (AUTO, PER_DIMENSION):
         default = default | {"beta": AUTO if asked[0] == "pull" else PER_DIMENSION}
+    if asked[0] == "bottleneck":  # whatever preset it is asked for beside
+        default = default | {"posterior": BOTTLENECK["posterior"]}
     return default | SOFTMAX if asked == ["ce", "gaussian", "learned"] else default
 
 

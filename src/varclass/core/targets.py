@@ -81,7 +81,8 @@ def read_target(
 
 def _soft(y: Tensor, batch_shape: torch.Size, num_classes: int, class_weight: Tensor | None, dtype: torch.dtype) -> Target:
     if y.shape != (*batch_shape, num_classes):
-        raise ValueError(f"soft labels must have shape {(*batch_shape, num_classes)}; got {tuple(y.shape)}")
+        hint = ": labels must be integers, y.long()" if y.shape == batch_shape else ""
+        raise ValueError(f"soft labels must have shape {(*batch_shape, num_classes)}; got {tuple(y.shape)}, {y.dtype}{hint}")
     probs = y.reshape(-1, num_classes).to(dtype)
     if _may_look(y) and probs.numel():
         good = (probs >= 0).all(-1) & ((probs.sum(-1) - 1).abs() < 1e-2)

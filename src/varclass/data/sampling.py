@@ -28,13 +28,18 @@ def carve(split: Split, amount: float, seed: int) -> tuple[Split, Split]:
 def hold_out_fold(split: Split, folds: int, fold: int, seed: int) -> tuple[Split, Split]:
     """(rest, fold): the fold-th (from 0) of `folds` parts of equal size, each with the classes in proportion.
 
+    A class with a single sample is in every rest and in no part: without it nothing could be told of that class.
+
     >>> split = Split("vector", np.zeros((12, 2), np.float32), np.repeat([0, 1], [6, 6]), ("a", "b"))
     >>> [np.bincount(hold_out_fold(split, 3, fold, seed=0)[1].labels).tolist() for fold in range(3)]
     [[2, 2], [2, 2], [2, 2]]
     """
-    place = np.empty(len(split), dtype=np.int64)
-    place[np.lexsort((_ranks(np.unique(split.labels, return_inverse=True)[1], seed), split.labels))] = np.arange(len(split))
-    return split.take(np.flatnonzero(place % folds != fold)), split.take(np.flatnonzero(place % folds == fold))
+    _, codes, totals = np.unique(split.labels, return_inverse=True, return_counts=True)
+    order = np.lexsort((_ranks(codes, seed), split.labels))
+    order = order[totals[codes[order]] > 1]
+    chosen = np.zeros(len(split), dtype=bool)
+    chosen[order[fold::folds]] = True
+    return split.take(np.flatnonzero(~chosen)), split.take(np.flatnonzero(chosen))
 
 
 def subset(split: Split, count: int | None = None, seed: int = 0, *, per_class: int | None = None) -> Split:

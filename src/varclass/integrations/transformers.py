@@ -133,7 +133,10 @@ class VariationalModel(PreTrainedModel):
             raise ValueError(f"settle needs a model in eval mode whose head has separation='auto'; got {got}")
         seen = []
         for batch in batches:
-            given = {name: value.to(self.device) for name, value in batch.items()}
+            if not isinstance(batch, Mapping) or not isinstance(batch.get("labels"), Tensor):
+                got = ", ".join(sorted(batch)) if isinstance(batch, Mapping) else type(batch).__name__
+                raise ValueError(f"settle needs batches that are dictionaries of tensors, 'labels' among them; got {got}")
+            given = {name: value.to(self.device) for name, value in batch.items() if isinstance(value, Tensor)}
             labels = given.pop("labels")
             seen.append(look_at(self.head, self.encoder(**given, return_dict=True).logits, labels))
         if not seen:

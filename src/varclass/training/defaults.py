@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from varclass.core.consistency import AUTO
+from varclass.core.consistency import AUTO, FEWEST
 from varclass.training.spec import RunSpec, complete_head
 
 ENCODER_FOR = {"image": "lenet", "vector": "mlp", "text": "text"}
 SGD_ENCODERS = ("wrn-", "resnet-", "sprint-")  # trained as their papers do
 RATES = {"sgd": (0.1, 5e-4), "adamw": (1e-3, 1e-2)}  # learning rate and weight decay
 TEXT_RATE = 5e-4  # a small Transformer, from scratch
-# To settle sigma by where nothing is held out: models of three folds train on two thirds and are less sure than the one that is
-# kept; five take most of what there is to gain (results/folds.md).
+# To settle sigma by where too little is held out: models of three folds train on two thirds and are less sure than the one that
+# is kept; five take most of what there is to gain (results/folds.md).
 FOLDS = 5
 
 
-def complete(spec: RunSpec, kind: str) -> RunSpec:
-    """The spec with every default filled in for inputs of this kind, and checked."""
+def complete(spec: RunSpec, kind: str, held_out: int | None = None) -> RunSpec:
+    """The spec with every default filled in for inputs of this kind, and checked; `held_out` samples, where that is known."""
     encoder = spec.encoder if spec.encoder.name else replace(spec.encoder, name=ENCODER_FOR[kind])
     training = spec.training
     if training.optimizer is None:
@@ -31,6 +31,7 @@ def complete(spec: RunSpec, kind: str) -> RunSpec:
     if kind == "text" and training.mixup:
         raise ValueError(f"training.mixup is for images and vectors; got {training.mixup!r} for inputs of kind {kind!r}")
     head, data = complete_head(spec.head), spec.data
-    if data.cross_fit is None and not data.validation and head.separation == AUTO:
+    few = not data.validation if held_out is None else held_out < FEWEST
+    if data.cross_fit is None and few and not training.patience and head.separation == AUTO:
         data = replace(data, cross_fit=FOLDS)
     return replace(spec, data=data, encoder=encoder, head=head, training=training).check()

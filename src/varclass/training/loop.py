@@ -39,7 +39,7 @@ def fit(
     """Train the run of a spec, or go on with it; a finished one is returned as it is."""
     check_data(spec.data)
     data = prepare(spec.data, data_root, spec.seed)
-    spec = complete(spec, data.task.kind)
+    spec = complete(spec, data.task.kind, 0 if data.validation is None else len(data.validation))
     return _fit(Path(runs_dir) / spec.id, spec, data, data_root, launch, reporter or Reporter())
 
 
@@ -99,9 +99,7 @@ def _cross_fit(
     try:
         for fold in range(folds):
             if accelerator.is_main_process:
-                reporter.message(
-                    f"nothing is held out, so fold {fold + 1} of {folds} says how sure to be (--cross-fit 0: none)"
-                )
+                reporter.message(f"fold {fold + 1} of {folds} says how sure to be (--cross-fit 0: none)")
             part = spec_of_fold(spec, fold)
             data = prepare(part.data, data_root, part.seed)
             trained = _fit(run.folds / str(fold), part, data, data_root, launch, reporter)

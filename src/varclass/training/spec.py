@@ -36,7 +36,7 @@ class DataSpec:
     per_class: int | None = None  # training samples of every class
     size: int | None = None  # height and width that your own images of several sizes are scaled to
     length: int = 64  # tokens of a text
-    cross_fit: int | None = None  # folds that settle sigma where nothing is held out; None: 5 where it can be settled
+    cross_fit: int | None = None  # folds that settle sigma; None: 5 where it can be settled and fewer than 20 are held out
     fold: int | None = None  # the one of them, from 0, that is held out: of the runs that cross-fitting makes
 
 
@@ -118,6 +118,10 @@ class RunSpec:
         _check_training(self.training)
         if self.training.patience and not self.data.validation:
             raise ValueError(f"training.patience needs validation data; got data.validation={self.data.validation!r}")
+        if self.data.cross_fit and self.training.patience:
+            raise ValueError(
+                "training.patience holds out data to stop by, and they settle too: leave out data.cross_fit; got both"
+            )
         if self.data.cross_fit and self.head.separation != AUTO:
             raise ValueError(
                 f"data.cross_fit settles head.separation={AUTO!r}, as the default has it; got {self.head.separation!r} "
@@ -226,10 +230,6 @@ def check_data(data: DataSpec) -> None:
     check_count("data.length", data.length, 1)
     if data.cross_fit is not None and check_count("data.cross_fit", data.cross_fit, 0) == 1:
         raise ValueError("data.cross_fit must be a number of folds from 2 on, or 0 for none; got 1")
-    if data.cross_fit and data.validation:
-        raise ValueError(
-            f"data.cross_fit is for runs that hold nothing out (data.validation=0); got data.validation={data.validation!r}"
-        )
     if data.fold is not None and not 0 <= data.fold < (data.cross_fit or 0):
         raise ValueError(f"data.fold must be one of data.cross_fit={data.cross_fit!r} folds, from 0; got {data.fold!r}")
 

@@ -59,11 +59,7 @@ def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
         train = subset(train, data.limit, seed)
     if data.per_class is not None:
         train = subset(train, seed=seed, per_class=data.per_class)
-    samples = None
-    if data.fold is not None and data.cross_fit:
-        samples = len(train)
-        train, validation = hold_out_fold(train, data.cross_fit, data.fold, seed)
-    elif data.validation == 0:
+    if data.validation == 0:
         validation = None
     elif validation is None:
         if not 0 < round(data.validation * len(train)) < len(train):
@@ -72,6 +68,10 @@ def prepare(data: DataSpec, root: str | Path | None, seed: int) -> TrainingData:
                 f"got {len(train)}: --validation 0 trains on all of them"
             )
         train, validation = carve(train, data.validation, seed)
+    samples = None
+    if data.fold is not None and data.cross_fit:
+        samples = len(train)
+        train, validation = hold_out_fold(train, data.cross_fit, data.fold, seed)
     return TrainingData(task_of(train, data.length), train, validation, fingerprint(train), samples)
 
 

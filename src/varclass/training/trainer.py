@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from varclass.classifier import Classifier
+from varclass.core.anticipation import anticipate
 from varclass.core.axes import AxesPrior
 from varclass.core.consistency import FEWEST, settle_shape
 from varclass.core.targets import Target
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 LOG_EVERY = 50  # steps at most between two lines of the history
 WORTH_COMPILING = 2000  # steps
 CURES = "training stopped: try a smaller --lr, --clip 1, or a smaller --beta"
-UNSETTLED = f"separation auto needs {FEWEST} validation samples (--validation 0.1) or folds (--cross-fit {FOLDS}): it stays at"
+UNSETTLED = f"separation auto needs {FEWEST} samples that --validation or --cross-fit {FOLDS} holds out: it stays at"
 
 
 class NonFinite(ValueError):
@@ -94,10 +95,12 @@ class Trainer:
 
     def train(self) -> None:
         """From the step where it is to the end, unless interrupted."""
-        self._write(status=RUNNING, error=None, provenance=provenance(self.device), processes=self.share.processes)
+        head = repr(self.model.head)
+        self._write(status=RUNNING, error=None, head=head, provenance=provenance(self.device), processes=self.share.processes)
         self.reporter.begin(self.run, self.plan, self.done, self.data)
         if self.model.head.settles and not self._settles():
-            self.reporter.message(f"{UNSETTLED} {self.model.head.separation:.2f}, where 90% accuracy is anticipated")
+            expected = anticipate(self.model.head.class_prior).accuracy
+            self.reporter.message(f"{UNSETTLED} {self.model.head.separation:.2f}, where {expected:.0%} accuracy is anticipated")
         began, self.saved_at = time.monotonic() - self.seconds, time.monotonic()
         try:
             with Interruption() as interruption:
@@ -223,7 +226,8 @@ class Trainer:
             return None
         with self._averaged():
             low = self.options.precision == "bf16"
-            return validate(self.model, self.held_out, self.share, lambda t: self.accelerator.reduce(t, "sum"), low)
+            add_up, settle = lambda total: self.accelerator.reduce(total, "sum"), self.crossed is None
+            return validate(self.model, self.held_out, self.share, add_up, low, settle)
 
     def _settles(self) -> bool:
         """Whether there is held-out data enough to settle the width of the class priors by; all folds together have it."""
@@ -232,16 +236,21 @@ class Trainer:
 
     def _settle(self) -> None:
         """What is left to settle at the end: all of it by the folds, or the covariance by held-out data, and the score anew."""
-        head = self.model.eval().head
+        if not self._settles():
+            return
+        head, low = self.model.eval().head, self.options.precision == "bf16"
+        prior = head.class_prior
         if self.crossed is not None:
             head.settle_from(self.crossed.held)
-        elif self.held_out is not None and self._settles() and isinstance(head.class_prior, AxesPrior):
-            low = self.options.precision == "bf16"
-            separation = settle_shape(head.class_prior, head.log_label(), look_over(self.model, self.held_out, low))
-            if not head.class_prior.root.numel():
-                return
+        elif self.held_out is not None and isinstance(prior, AxesPrior):
+            settle_shape(prior, head.log_label(), look_over(self.model, self.held_out, low))
+        shaped = isinstance(prior, AxesPrior) and prior.root.numel() > 0
+        if self.held_out is not None and self.progress["score"] and (shaped or self.crossed is not None):
             score = validate(self.model, self.held_out, Share(0, 1), lambda total: total, low, settle=False)
-            self.progress["score"] |= finite({"nll": score.nll, "accuracy": score.accuracy, "separation": separation})
+            self.progress["score"] |= finite({"nll": score.nll, "accuracy": score.accuracy, "separation": head.separation})
+        if self.accelerator.is_main_process and not any("settled" in row for row in self.run.history.rows()):
+            row = {"separation": head.separation, "sigma": prior.settled, "covariance": shaped}
+            self.run.history.append(step=self.done, epoch=self.done // self.plan.steps_per_epoch - 1, settled=row)
 
     def _stopped_early(self) -> bool:
         return 0 < self.options.patience <= self.progress["worse_epochs"]

@@ -1,31 +1,21 @@
-"""What a user passes to the estimator, checked: numbers, layer sizes, sample weights. scikit-learn checks X and y."""
+"""What a user passes to the estimator, checked: layer sizes, sample weights, folds. scikit-learn checks X and y."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from numbers import Integral, Real
+import warnings
+from collections.abc import Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold
 
 from varclass.core.options import check_count, check_positive
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least `least`; numpy's are welcome, as a search over parameters makes them."""
-    plain = isinstance(value, Integral) and not isinstance(value, bool)
-    return check_count(name, int(value) if plain else value, least)
-
-
-def number(name: str, value: Any, *, zero: bool = False) -> float:
-    """A finite number above zero (or from zero on)."""
-    plain = isinstance(value, Real) and not isinstance(value, bool)
-    return check_positive(name, float(value) if plain else value, zero=zero)
-
-
 def share(name: str, value: Any) -> float:
     """A number above 0 and below 1."""
-    if number(name, value) >= 1:
+    if check_positive(name, value) >= 1:
         raise ValueError(f"{name} must be a number above 0 and below 1; got {value!r}")
     return float(value)
 
@@ -36,7 +26,7 @@ def layer_sizes(value: Any) -> tuple[int, ...]:
         value = (value,)
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise ValueError(f"hidden_layer_sizes must be layer widths such as (100,); got {value!r}")
-    return tuple(whole("each of hidden_layer_sizes", width, 1) for width in value)
+    return tuple(check_count("each of hidden_layer_sizes", width, 1) for width in value)
 
 
 def counted(x: np.ndarray, codes: np.ndarray, weight: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -51,3 +41,16 @@ def counted(x: np.ndarray, codes: np.ndarray, weight: Any) -> tuple[np.ndarray, 
         raise ValueError("sample_weight must be above 0 for some sample; got zeros only")
     kept = weight > 0
     return x[kept], codes[kept], weight[kept]
+
+
+def split_folds(codes: np.ndarray, folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(rows, held out) of each fold, with the classes in proportion; a class's only sample is held out by none."""
+    several = np.flatnonzero(np.bincount(codes)[codes] > 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # of classes with fewer samples than folds: some folds hold out none of them
+        parts = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several]))
+    for _, held_out in parts:
+        rest = several[held_out]
+        yield np.setdiff1d(np.arange(len(codes)), rest), rest

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,9 +21,9 @@ from varclass.classifier import Classifier
 from varclass.core.consistency import AUTO, FEWEST, HeldOut, look_at
 from varclass.core.head import VariationalHead
 from varclass.core.objectives import Objective
-from varclass.core.options import check_choice, check_probabilities
+from varclass.core.options import check_choice, check_count, check_positive, check_probabilities
 from varclass.encoders.contract import check_dropout
-from varclass.integrations.sklearn.arguments import counted, layer_sizes, number, share, whole
+from varclass.integrations.sklearn.arguments import counted, layer_sizes, share, split_folds
 from varclass.integrations.sklearn.fitting import Arrays, Settings, make_optimizer, seeded, train, train_epoch
 from varclass.integrations.sklearn.model import build_model, fit_standardize, set_label_prior
 from varclass.training.schedule import SCHEDULES
@@ -59,8 +59,8 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         early_stopping: keep aside `validation_fraction` of the data, stop when the NLL there has not improved by `tol` for
             `n_iter_no_change` epochs, and return to the best weights.
         cross_fit: without early stopping, how sure to be is settled by so many folds: each is predicted by a model trained on
-            the others, and all of the data train the model that is kept; fewer where a class has fewer samples. 0 for none,
-            a head that does not settle has none.
+            the others, and all of the data train the model that is kept. 0 for none; a head that does not settle has none, nor
+            have fewer than 20 rows.
         random_state: seed of all that is random; the global generators are left alone.
         device: where to train and predict, such as "cuda". Pickle a model for another machine after `model_.cpu()`.
         verbose: 1 prints about ten lines of progress, 2 a line for each epoch.
@@ -155,6 +155,9 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             self._build(*parts, samples=len(parts[1]))
             if held is not None:
                 self.model_.head.widen()
+            if held_out is not None and len(held_out.y) < FEWEST and self.model_.head.settles:
+                said = f"early stopping holds out {len(held_out.y)} samples and {FEWEST} are needed; cross_fit=5 has them all"
+                self._warn_unsettled(self.model_, said)
             self.history_ = train(self.model_, self._arrays(*parts), held_out, settings, self._report)
             if held is not None:
                 self.model_.eval()
@@ -162,16 +165,19 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         return self._finish()
 
     def _folds(self, codes: np.ndarray) -> int:
-        """How many to settle by: as many as the rarest class has samples at most, and none of too few samples."""
-        folds = min(whole("cross_fit", self.cross_fit, 0), int(np.bincount(codes).min()))
-        return folds if folds > 1 and len(codes) >= FEWEST and not self.early_stopping else 0
+        """How many to settle by: as many as the largest class has samples at most, and none of too few samples."""
+        if check_count("cross_fit", self.cross_fit, 0) == 1:
+            raise ValueError("cross_fit must be a number of folds from 2 on, or 0 for none; got 1")
+        totals = np.bincount(codes)
+        enough = int(totals[totals > 1].sum()) >= FEWEST and not self.early_stopping
+        return min(self.cross_fit, int(totals.max())) if enough else 0
 
     def _cross_fit(self, parts: tuple[Any, ...], folds: int, settings: Settings) -> HeldOut | None:
         """What `settle_from` takes, each sample's by a model that has not seen it; None if the head does not settle."""
         if not folds or not self._settles():
             return None
         seen = []
-        for rows, rest in StratifiedKFold(folds, shuffle=True, random_state=0).split(parts[0], parts[1]):
+        for rows, rest in split_folds(parts[1], folds):
             some, others = (tuple(part[chosen] for part in parts) for chosen in (rows, rest))
             self._build(*some, samples=len(parts[1]))  # all of them: the same pull as on the model that is kept
             self.model_.head.widen()
@@ -216,13 +222,13 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
     def _settings(self) -> Settings:
         check_choice("learning_rate", self.learning_rate, SCHEDULES)
         return Settings(
-            epochs=whole("max_iter", self.max_iter, 1),
-            batch_size=whole("batch_size", self.batch_size, 1),
-            lr=number("learning_rate_init", self.learning_rate_init),
-            weight_decay=number("alpha", self.alpha, zero=True),
+            epochs=check_count("max_iter", self.max_iter, 1),
+            batch_size=check_count("batch_size", self.batch_size, 1),
+            lr=check_positive("learning_rate_init", self.learning_rate_init),
+            weight_decay=check_positive("alpha", self.alpha, zero=True),
             schedule=self.learning_rate,
-            patience=whole("n_iter_no_change", self.n_iter_no_change, 1),
-            tol=number("tol", self.tol, zero=True),
+            patience=check_count("n_iter_no_change", self.n_iter_no_change, 1),
+            tol=check_positive("tol", self.tol, zero=True),
         )
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -254,7 +260,7 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
             return VariationalHead(1, len(self.classes_), latent_dim=self._latent_dim(), **self._head_options()).settles
 
     def _latent_dim(self) -> int | None:
-        return None if self.latent_dim is None else whole("latent_dim", self.latent_dim, 1)
+        return None if self.latent_dim is None else check_count("latent_dim", self.latent_dim, 1)
 
     def _build(self, x: np.ndarray, codes: np.ndarray, weight: np.ndarray, *, samples: int | None = None) -> None:
         rows = torch.tensor(x[:2], device=self.device)
@@ -270,15 +276,14 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         )
         asked = (self.head_options or {}).get("separation") == AUTO  # it is the default too, and then nobody need be told
         if asked and not self.early_stopping and not self._folds(codes):
-            warnings.warn(
-                f"separation='auto' stays at {model.head.separation:.2f}: it needs the held-out data of cross_fit=5 or "
-                "early_stopping=True, 20 samples or more",
-                stacklevel=3,
-            )
+            self._warn_unsettled(model, "it needs the held-out data of cross_fit=5 or early_stopping=True, 20 samples or more")
         model.encoder = nn.Sequential(layer, model.encoder)
         self.model_ = model
         self._follows_labels, self._counts = model.head.label_prior.learned, np.zeros(len(self.classes_))
         self._count(codes, weight)
+
+    def _warn_unsettled(self, model: Classifier, why: str) -> None:
+        warnings.warn(f"separation='auto' stays at {model.head.separation:.2f}: {why}", stacklevel=4)
 
     def _count(self, codes: np.ndarray, weight: np.ndarray) -> None:
         """p(y) of the training labels so far: what a learned label prior would arrive at, known beforehand."""
