@@ -1,5 +1,6 @@
 """What a head anticipates of itself: the quadrature against closed forms, other quadratures and sampling; and its inverse."""
 
+import copy
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import integrate, special, stats
 
 from varclass import VariationalHead
 from varclass.core import anticipation
-from varclass.core.anticipation import anticipate, anticipate_simplex, separation_for
+from varclass.core.anticipation import anticipate, anticipate_simplex, separation_for, width_for
 from varclass.core.priors import PRIORS, GaussianPrior
 
 separations = st.floats(0.05, 6)
@@ -215,9 +216,17 @@ def test_arguments_are_checked():
         anticipate_simplex(1.0, 3, torch.tensor([0.5, 0.5]))
     with pytest.raises(ValueError, match=r"samples must be a whole number of at least 2; got 1"):
         anticipate(GaussianPrior(3, 2, "unit", "simplex", 2.0), samples=1)
+    with pytest.raises(ValueError, match=r"label_probs must hold 3 probabilities; got shape \(2,\)"):
+        width_for(0.9, GaussianPrior(3, 2, "unit", "simplex", 2.0), torch.tensor([0.5, 0.5]))
 
 
 # ---------------------------------------------------------------------------------------------------------- of a head
+
+
+def widened(prior, width):
+    prior = copy.deepcopy(prior)
+    prior.scale_factor *= width
+    return prior
 
 
 def gaussian(num_classes: int, latent_dim: int, covariance: str = "unit", means: str = "simplex") -> GaussianPrior:
@@ -240,6 +249,42 @@ def test_equidistant_means_are_recognized_and_sampling_agrees(monkeypatch, covar
     assert exact.accuracy == pytest.approx(anticipate_simplex(2 / 1.3, 6, probs).accuracy, rel=1e-6)
     monkeypatch.setattr(anticipation, "EQUAL", -1.0)
     assert_agree(anticipate(prior, probs), exact)
+
+
+@pytest.mark.parametrize("accuracy", [0.55, 0.9, 0.9999])
+def test_of_equidistant_means_the_width_is_the_ratio_of_separations(accuracy):
+    prior = gaussian(6, 5)
+    assert 2.0 / width_for(accuracy, prior, zipf(6)) == pytest.approx(separation_for(accuracy, 6, zipf(6)), rel=2e-4)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_priors_as_wide_as_it_says_anticipate_that_accuracy(name):
+    torch.manual_seed(0)
+    prior = PRIORS[name](6, 5, "shared", "learned", None)
+    before = copy.deepcopy(prior.state_dict())
+    for accuracy in (0.4, 0.75, 0.97):
+        width = width_for(accuracy, prior, samples=4000)
+        assert anticipate(widened(prior, width), samples=4000).accuracy == pytest.approx(accuracy, abs=2e-3)
+    assert prior.training
+    assert all(torch.equal(value, before[name]) for name, value in prior.state_dict().items())
+
+
+@pytest.mark.parametrize("accuracy", [0.1, 1.0, math.nan, "high", None])
+def test_the_width_of_what_no_width_anticipates_is_refused(accuracy):
+    prior = gaussian(4, 3)
+    with pytest.raises(ValueError, match=r"accuracy must lie between 0\.25\d* and 1, .* thousand times as wide") as caught:
+        width_for(accuracy, prior)
+    assert f"got {accuracy!r}" in str(caught.value)
+    assert prior.scale_factor == 1
+
+
+def test_what_a_head_anticipates_is_of_its_predictions_in_either_mode():
+    head = VariationalHead(8, 6)
+    head.class_prior.settled = 1.8
+    told = [anticipate(head.train(mode).class_prior) for mode in (True, False)]
+    assert told[0] == told[1]
+    assert told[1].accuracy == pytest.approx(anticipate_simplex(head.separation, 6).accuracy, abs=1e-6)
+    assert not head.class_prior.training
 
 
 def test_means_that_are_not_equidistant_are_sampled():

@@ -1,5 +1,6 @@
 """separation="auto": the temperature that held-out data ask for, and the sigma that follows it."""
 
+import copy
 import math
 
 import pytest
@@ -219,6 +220,47 @@ def test_a_class_that_never_occurs_does_not_move_the_others_out_of_sight():
     assert torch.equal(head.log_posterior(features).argmax(1), before)
     assert float(head.class_prior.origin.norm()) < 10 * float(head.class_prior.length)
     assert bool(head.log_evidence(features).isfinite().all())
+
+
+@pytest.mark.parametrize("make", [auto, recommended])
+@pytest.mark.parametrize("impossible", [1, 7])
+def test_what_is_not_known_is_about_classes_that_can_occur(make, impossible):
+    """The sample of which nothing is known, which counts beside the held-out ones, is of a class that can occur."""
+    probs = torch.ones(C)
+    probs[:impossible] = 0
+    probs /= probs.sum()
+    head = make()
+    head.widen()
+    head.label_prior = LabelPrior(C, probs)
+    z, y = drawn(head, 1.0, probs, number=300)
+    features = features_of(head, z)
+    any_other = -head.log_posterior(features)[:, impossible:].double().mean(1).sum()
+    assert float(tempered_losses(head, features, y)[2 * STEPS + 1 :][STEPS]) == pytest.approx(float(any_other), rel=1e-4)
+
+
+@pytest.mark.parametrize("width", [0.6, 1.0, 2.5])
+def test_the_first_held_out_data_ask_the_same_before_and_after_means_move_far_apart(width):
+    first = auto()
+    widened = copy.deepcopy(first)
+    widened.widen()
+    z, y = drawn(widened, width)
+    for head in (first, widened):
+        head.settle(z, y)
+    assert first.class_prior.settled == pytest.approx(widened.class_prior.settled, rel=0.05)  # not the same steps of T
+    once = first.class_prior.settled
+    first.settle(z, y)
+    assert first.class_prior.settled == pytest.approx(once, rel=0.05)
+
+
+def test_features_that_are_no_numbers_settle_nothing_and_are_named():
+    for head in (auto(), recommended()):
+        z, y = drawn(head, 1.5, number=100)
+        z[3, 0] = math.nan
+        before = head.separation
+        with pytest.raises(ValueError, match=r"settle needs features with finite log p\(y\|z\); got NaN or infinity") as caught:
+            head.settle(z if z.shape[1] == head.in_features else features_of(head, z), y)
+        assert "\n" not in str(caught.value)
+        assert (head.class_prior.settled, head.separation) == (1.0, before)
 
 
 def test_the_settled_sigma_counts_in_eval_mode_alone():

@@ -1,5 +1,6 @@
 """The covariance that settling gives all classes: its densities are a Gaussian's, and held-out data decide."""
 
+import copy
 import math
 
 import pytest
@@ -225,6 +226,16 @@ def test_settling_again_begins_anew():
     assert head.class_prior.settled == pytest.approx(once[1], rel=1e-2)
     head.settle_by(1.0)
     assert not head.class_prior.root.numel()
+
+
+def test_too_few_samples_leave_a_settled_covariance_as_it_is():
+    head, features, y = elongated(600, 0)
+    head.settle(features, y)
+    before = copy.deepcopy(head)
+    assert before.class_prior.root.numel()
+    assert head.settle(features[:5], y[:5]) == before.separation
+    assert torch.equal(head.class_prior.root, before.class_prior.root)
+    assert torch.equal(head.log_posterior(features), before.log_posterior(features))
 
 
 def test_it_is_saved_with_the_weights_and_moves_with_the_head():

@@ -1,7 +1,9 @@
 """compile, deepcopy, state_dict, optimizers: the head as an ordinary module."""
 
 import copy
+import json
 
+import numpy as np
 import pytest
 import torch
 from tests.combinations import posterior_for, skip_if_refused
@@ -10,6 +12,9 @@ from torch import nn
 from varclass import CE, GM, VC, Authors, Classifier, VariationalHead
 from varclass.core.head import OBJECTIVES, PRIORS
 from varclass.core.objectives import Bottleneck, Pull
+from varclass.core.posterior import GaussianPosterior
+from varclass.core.presets import PRESETS
+from varclass.core.recall import options_of
 
 B, C, FEATURES, D = 6, 3, 5, 4
 # dynamo instantiates a custom autograd.Function to trace it, and inductor still uses torch.jit: torch's own, not ours
@@ -329,3 +334,15 @@ def test_training_separates_two_easy_classes(optimizer, objective):
         model(x, y).backward()
         step.step()
     assert float((model(x).argmax(1) == y).float().mean()) > 0.95
+
+
+def test_numbers_may_be_numpys():
+    head = VariationalHead(np.int64(8), np.int32(C), beta=np.float32(0.25), separation=np.float64(3.0), samples=np.int64(100))
+    assert (type(head.in_features), type(head.objective.beta), type(head.samples)) == (int, float, int)
+    assert repr(head) == repr(VariationalHead(8, C, beta=0.25, separation=3.0, samples=100))
+    json.dumps(options_of(head))
+
+
+@pytest.mark.parametrize("preset", [None, *PRESETS])
+def test_a_bottleneck_is_of_a_gaussian_posterior_beside_any_preset(preset):
+    assert isinstance(VariationalHead(8, C, preset=preset, objective="bottleneck").posterior, GaussianPosterior)

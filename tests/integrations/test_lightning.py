@@ -117,6 +117,17 @@ def test_the_default_head_settles_by_the_whole_validation_set_and_not_by_the_san
     assert found != 1
 
 
+def test_held_out_losses_that_are_no_numbers_settle_nothing_and_stop_nobody():
+    class Broken(nn.Module):
+        def forward(self, x):
+            return x if self.training else x * float("nan")
+
+    torch.manual_seed(0)
+    module = train(VariationalModule(Classifier(Broken(), VariationalHead(2, 3)).double(), lr=0.1), 24)
+    assert module.model.head.class_prior.settled == 1
+    assert bool(module.model.head.projection.weight.isfinite().all())
+
+
 def test_bf16_autocast_leaves_the_loss_finite_and_only_a_classifier_is_taken():
     module = make()
     module.model.float()

@@ -252,6 +252,14 @@ def test_it_settles_on_the_trainers_held_out_batches_and_keeps_that_in_a_file(tm
     with pytest.raises(ValueError, match=r"settle needs a model in eval mode .* got a model in training mode"):
         model.train().settle(batches)
     before = model.eval()(**inputs).logits
+    for wrong, got in (
+        ({"input_ids": inputs["input_ids"]}, "input_ids"),
+        ((inputs, 1), "tuple"),
+        (inputs | {"labels": [0]}, ""),
+    ):
+        with pytest.raises(ValueError, match=r"dictionaries of tensors, 'labels' among them; got .*" + got):
+            model.settle([wrong])
+    batches[0]["text"] = ["not a tensor"]
     separation = model.settle(batches)
     assert separation == model.head.separation
     assert not torch.allclose(model(**inputs).logits, before, atol=1e-3)

@@ -191,7 +191,8 @@ def test_where_too_little_is_held_out_folds_of_the_rest_say_how_sure_to_be(spec,
 
 
 @pytest.mark.parametrize(
-    "asked", [{"data": {"cross_fit": 0}}, {"training": {"patience": 1}}, {"data": {"limit": 400}}, {"head": {"objective": "ce"}}]
+    "asked",
+    [{"data": {"cross_fit": 0}}, {"training": {"patience": 1}}, {"data": {"limit": 400}}, {"head": {"objective": "ce"}}],
 )
 def test_what_is_held_out_is_enough_or_nobody_asks(asked, spec, tmp_path):
     given = {"data": {"limit": 150, "validation": 0.1}, "training": {"epochs": 1}}

@@ -113,9 +113,8 @@ def _look_at(head: VariationalHead, features: Tensor, y: Tensor, shape: bool) ->
 def tempered_losses(head: VariationalHead, features: Tensor, y: Tensor) -> Tensor:
     """What `best_temperature` asks of held-out data, (LOSSES,) in float64; that of several batches or processes adds up.
 
-    At each temperature the sum over samples of -log p(y|z), then of its average over all y of which p(y) is not 0, then of
-    max p(y|z); then the number
-    of mistakes and of samples. With a Gaussian posterior, predictions are averages over draws, as always.
+    At each temperature the sum over samples of -log p(y|z), then of its average over the possible y, then of max p(y|z); then
+    the number of mistakes and of samples. With a Gaussian posterior, predictions are averages over draws, as always.
     """
     target = head.read_target(features, y)
     if target.labels is None:

@@ -82,7 +82,9 @@ class VariationalModule(LightningModule):
             if self.trainer.world_size > 1:
                 parts = parts * self.trainer.world_size
                 torch.distributed.all_gather_object(parts, parts[0])  # not every process has as many samples
-            self.model.head.settle_from(HeldOut.of(parts))
+            held = HeldOut.of(parts)
+            if bool(held.losses.isfinite().all()):  # otherwise what was logged says it, and whoever watches that decides
+                self.model.head.settle_from(held)
 
     def test_step(self, batch: tuple[Any, Tensor], batch_idx: int) -> None:
         """As in validation."""
