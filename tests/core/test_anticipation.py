@@ -278,12 +278,17 @@ def test_the_width_of_what_no_width_anticipates_is_refused(accuracy):
     assert prior.scale_factor == 1
 
 
-def test_what_a_head_anticipates_is_of_its_predictions_in_either_mode():
-    head = VariationalHead(8, 6)
+@pytest.mark.parametrize("made", ["axes", "simplex", "covariance"])
+def test_what_a_head_anticipates_is_of_its_predictions_in_either_mode(made):
+    options = {"objective": "gm", "covariance": "unit", "means": "simplex", "separation": "auto"} if made == "simplex" else {}
+    head = VariationalHead(8, 6, **options)
     head.class_prior.settled = 1.8
+    if made == "covariance":
+        head.class_prior.root = torch.eye(6) + 0.1
     told = [anticipate(head.train(mode).class_prior) for mode in (True, False)]
     assert told[0] == told[1]
-    assert told[1].accuracy == pytest.approx(anticipate_simplex(head.separation, 6).accuracy, abs=1e-6)
+    if made != "covariance":
+        assert told[1].accuracy == pytest.approx(anticipate_simplex(head.separation, 6).accuracy, abs=1e-6)
     assert not head.class_prior.training
 
 

@@ -12,6 +12,7 @@ from varclass.core import consistency, covariance
 from varclass.core.axes import AxesPrior
 from varclass.core.consistency import HeldOut, look_at
 from varclass.core.covariance import best_shape, fewest_for_shape
+from varclass.core.label_prior import LabelPrior
 
 C = 4
 LOG_LABEL = torch.tensor([0.55, 0.3, 0.1, 0.05], dtype=torch.float64).log()
@@ -200,14 +201,17 @@ def test_batches_join_to_the_whole_and_ignored_labels_do_not_count():
     torch.testing.assert_close(head.class_prior.root, expected, rtol=1e-3, atol=1e-3)
 
 
-def test_a_settled_head_predicts_as_the_shape_that_was_found():
+@pytest.mark.parametrize("label_probs", [[0.25] * 4, LOG_LABEL.exp().tolist()], ids=["balanced", "imbalanced"])
+def test_a_settled_head_predicts_as_the_shape_that_was_found(label_probs):
     head, features, y = elongated(600, 0)
+    head.label_prior = LabelPrior(C, torch.tensor(label_probs))
     held = look_at(head, features, y)
     head.settle_from(look_at(head, features, y, shape=False))
     shape = best_shape(head.class_prior, head.log_label(), held.outputs, held.labels)
     expected = shape.log_posterior(head.class_prior, held.outputs.double(), head.log_label().double())
     head.eval().settle(features, y)
     torch.testing.assert_close(head.log_posterior(features).double(), expected, rtol=1e-3, atol=1e-3)
+    assert head.class_prior.root.numel()
 
 
 def test_what_sigma_is_asked_does_not_depend_on_a_root():
