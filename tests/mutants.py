@@ -41,7 +41,7 @@ MUTANTS = [
     ("core/priors.py", 'if self.means == "learned":', "if True:", "fixed means stay fixed"),
     ("core/priors.py", "return 1 / self._factor", "return 1.0", "calibration leaves the means"),
     ("core/priors.py", "self.scale_factor, self.settled = state.tolist()", "pass", "the state dict keeps the calibration"),
-    ("core/linear.py", "bias = bias - weight @ prior.origin.double()", "pass", "the origin of the folded bias"),
+    ("core/linear.py", "return weight, bias - weight @ prior.origin.double()", "return weight, bias", "the origin of the folded bias"),
     ("core/vmf.py", "nu = dim / 2 - 1", "nu = dim / 2", "order of the Bessel function"),
     ("core/vmf.py", "kappa * (1 - cosine)", "kappa * (1 + cosine)", "sign of the cosine"),
     ("core/vmf.py", "d * torch.log(", "0 * torch.log(", "rejection rule"),
@@ -155,7 +155,7 @@ MUTANTS = [
     ("core/objectives.py", "torch.exp(-2 * head.class_prior.log_sigma())", "torch.exp(-head.class_prior.log_sigma())", "bottleneck: precision, soft labels"),
     ("core/consistency.py", "torch.ones_like(outputs[:, 0]) if weight is None else weight", "weight", "settling: what batches ignore"),
     ("core/consistency.py", "return HeldOut.of([_look_at(head, *part, shape) for part in parts])", "return _look_at(head, *next(parts), shape)", "settling: every part"),
-    ("core/head.py", "outputs = self.projection(flat) + self.log_label()", "outputs = self.projection(flat)", "the energy has p(y)"),
+    ("core/linear.py", "return prior.length * z + log_label", "return prior.length * z", "the energy has p(y)"),
     ("core/recall.py", "AUTO if head.settles else prior.separation", "prior.separation", "settling: a rebuilt head settles too"),
     ("classifier.py", "found, parent._modules[after] = module, nn.Identity()", "found = module", "a softmax after the layer is dropped"),
 ]  # fmt: skip

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from varclass.cli.app import run as command
+from varclass.cli.evaluate import few_classes
 from varclass.data import load
+from varclass.evaluation.scorebook import Row
+from varclass.evaluation.verdict import Verdict
 from varclass.training.loop import fit
 from varclass.training.spec import EncoderSpec, HeadSpec, RunSpec, TrainingSpec
 
@@ -83,6 +86,15 @@ def test_predict_writes_csv_and_json_with_and_without_validation_predictions(tra
     assert all(0 < row["typicality"] <= 1 and isinstance(row["conformal_set"], list) for row in found)
 
 
+def test_predict_tells_a_set_without_a_class_from_no_set(tmp_path, capsys, monkeypatch):
+    rows = [Verdict("x", "a", 1.0, 0.0, 0.5, held) for held in (None, (), ("a", "b"))]
+    monkeypatch.setattr("varclass.training.runs.Run.open", lambda path: None)
+    monkeypatch.setattr("varclass.evaluation.verdict.judge", lambda *arguments: rows)
+    assert command(["predict", str(tmp_path), "x.npy"]) == 0
+    shown = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert [row["conformal_set"] for row in shown] == ["", "{}", "a|b"]
+
+
 def test_predict_says_what_it_cannot_read(trained, tmp_path, capsys):
     (tmp_path / "x.txt").write_text("a text")
     assert command(["predict", str(trained), str(tmp_path / "x.txt")]) == 2
@@ -121,3 +133,10 @@ def test_an_ensemble_of_runs_is_the_average_of_their_predictions(trained, tmp_pa
     assert together["scores"]["nll"] == pytest.approx(alone["scores"]["nll"], rel=1e-6)  # of twice the same model
     assert command(["evaluate", str(trained), "--ensemble"]) == 2
     assert "at least two members" in capsys.readouterr().err
+
+
+def test_latents_of_many_classes_do_not_fill_the_screen():
+    rows = [Row("latents", "raw", {"class": str(name)}, 5, {}) for name in range(21)]
+    rows += [Row("latents", "raw", {"class": "all"}, 105, {}), Row("clean", "raw", {}, 105, {})]
+    assert few_classes(rows) == (rows[-2:], 21)
+    assert few_classes(rows[1:]) == (rows[1:], 0)

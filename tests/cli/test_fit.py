@@ -30,7 +30,9 @@ def test_each_objective_from_the_command_to_a_model_that_predicts(objective, fit
     assert run.spec.head.objective == objective
     lines = result.stderr.splitlines()
     assert lines[0] == f"{run.path}: 900 training samples, 100 for validation, 90 steps"
-    assert re.match(r"head: 8, 10, latent_dim=8, objective=.*, covariance=.*, means=learned, separation=", lines[1])
+    assert re.match(
+        r"head: VariationalHead\(8, 10, latent_dim=8, objective=.*, covariance=.*, means=learned, separation=", lines[1]
+    )
     assert [line.partition(":")[0] for line in lines[2:8]] == [f"epoch {n}/6" for n in range(1, 7)]
     score = run.record["validation"]
     assert lines[-2].startswith(f"validation (n=100): accuracy {score['accuracy']:.2%}, NLL {score['nll']:.4f}; ")

@@ -72,7 +72,7 @@ def test_one_run_by_its_id_the_beginning_of_it_or_its_folder(call, runs_dir):
     shown = call("runs", run.path).stdout
     assert str(run.path) in shown
     assert (run.path / "spec.toml").read_text() in shown
-    assert f"\nhead: {run.record['head'].splitlines()[1].strip()}\n" in shown
+    assert f"\nhead: VariationalHead({run.record['head'].splitlines()[1].strip()})\n" in shown
     scores = [row["validation"]["nll"] for row in run.history.rows() if "validation" in row]
     table = [line.split() for line in shown.splitlines()[-2:]]
     assert [(row[0], row[1]) for row in table] == [("1", f"{scores[0]:.4g}"), ("2", f"{scores[1]:.4g}")]

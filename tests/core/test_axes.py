@@ -166,9 +166,23 @@ def test_the_energy_is_that_of_the_softmax_layer_whatever_settles():
     assert not torch.allclose(head.log_evidence(x), evidence)
 
 
-def test_a_head_whose_latents_are_no_outputs_of_a_softmax_layer_has_no_energy():
-    with pytest.raises(ValueError, match=r"^energy needs means='axes'; got 'learned': use -log_evidence$"):
-        VariationalHead(4, C, objective="vc").energy(torch.zeros(1, 4))
+@pytest.mark.parametrize("options", [{}, {"latent_dim": 3}, {"covariance": "shared"}, {"label_prior": "uniform"}])
+def test_the_energy_of_learned_means_is_that_of_the_layer_they_amount_to(options):
+    torch.manual_seed(0)
+    head = VariationalHead(4, C, objective="ce", **options).double().eval()
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    x = torch.randn(20, 2, 4, dtype=torch.float64)
+    outputs = head.as_linear()(x)
+    torch.testing.assert_close(head.energy(x), -torch.logsumexp(outputs, dim=-1), **CLOSE)
+    torch.testing.assert_close(torch.softmax(outputs, -1), head.log_posterior(x).exp(), **CLOSE)
+
+
+@pytest.mark.parametrize("options", [{}, {"prior": "vmf"}])
+def test_a_head_that_is_no_softmax_layer_has_no_energy(options):
+    with pytest.raises(ValueError, match=r"^energy is a softmax layer's: it needs covariance='unit' or 'shared'; use"):
+        VariationalHead(4, C, objective="vc", **options).energy(torch.zeros(1, 4))
 
 
 def test_the_state_dict_carries_the_length_and_the_buffer_moves_with_the_head():

@@ -137,7 +137,7 @@ def test_a_linear_layer_takes_it_along():
 
 def test_repr_says_the_number_and_how_it_came_about():
     assert "objective=Pull(beta=4.34e-05) (auto: 4800 samples a class), " in repr(VariationalHead(8, 10, samples=48_000))
-    assert "objective=Pull(beta=0.045) (auto: 333.333 samples a class), " in repr(VariationalHead(8, 3, samples=1000))
+    assert "objective=Pull(beta=0.045) (auto: 333.3 samples a class), " in repr(VariationalHead(8, 3, samples=1000))
     assert "objective=Pull(beta=0.001) (auto: samples unknown), " in repr(VariationalHead(8, 10))
     assert "objective=Pull(beta=0.1), " in repr(VariationalHead(8, 10, beta="1/D", samples=48_000))
 

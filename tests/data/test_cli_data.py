@@ -89,6 +89,13 @@ def test_get_says_of_every_file_what_was_done(call, tmp_path, monkeypatch):
         call("get", "small")
 
 
+def test_a_data_root_that_cannot_be_is_one_line(call, tmp_path):
+    (tmp_path / "file").write_text("")
+    root = tmp_path / "file" / "root"
+    with pytest.raises(DataError, match=rf"^{root}.*: expected a place to write data to; got Not a directory: .*--data-root"):
+        call("get", "mnist", "--data-root", root)
+
+
 def test_verify_of_digits_is_complete(call):
     result = call("verify", "digits")
     assert result.exit_code == 0

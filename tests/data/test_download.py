@@ -7,9 +7,12 @@ import tarfile
 import threading
 import zipfile
 from functools import partial
+from http.client import RemoteDisconnected
 
 import numpy as np
 import pytest
+import requests
+from urllib3.exceptions import MaxRetryError, NameResolutionError, ProtocolError
 
 from varclass.data import DataError, download
 from varclass.data.archive import extract
@@ -173,7 +176,7 @@ def test_a_part_longer_than_the_file_starts_anew(server, bring, tmp_path):
 def test_a_wrong_checksum_is_refused_and_nothing_is_left(bring, tmp_path):
     with pytest.raises(DataError, match=r"file\.bin: what http.* is not the published file: expected md5:0000.*; deleted"):
         bring(checksum="md5:" + 32 * "0")
-    assert left(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_mirror_stands_in_and_all_failures_are_told(server, bring):
@@ -182,6 +185,43 @@ def test_a_mirror_stands_in_and_all_failures_are_told(server, bring):
         bring(urls=(server.url, "http://127.0.0.1:9/file.bin"))
     server.status = None
     assert bring(urls=("http://127.0.0.1:9/file.bin", server.url)) == BODY
+
+
+def test_where_nothing_comes_no_folder_is_left(tmp_path):
+    path = tmp_path / "root" / "MNIST" / "raw" / "file.bin"
+    with pytest.raises(DataError, match="refused"):
+        download.download(("http://127.0.0.1:9/x",), path, None, lambda have, total: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_was_there_stays(tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match="refused"):
+        download.download(("http://127.0.0.1:9/x",), tmp_path / "folder" / "file.bin", None, lambda have, total: None)
+    assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            requests.ConnectionError(
+                MaxRetryError(None, "/x", NameResolutionError("h", "HTTP(host='h', port=80)", OSError(-2, "Not known")))
+            ),
+            "Failed to resolve 'h' ([Errno -2] Not known)",
+        ),
+        (
+            requests.ReadTimeout("HTTP(host='h', port=80): Read timed out. (read timeout=60)"),
+            "Read timed out. (read timeout=60)",
+        ),
+        (
+            requests.ConnectionError(ProtocolError("Connection aborted.", RemoteDisconnected("Remote end closed connection"))),
+            "Remote end closed connection",
+        ),
+    ],
+)
+def test_a_reason_is_the_innermost_one(error, expected):
+    assert download._reason(error) == expected
 
 
 def tar(members):

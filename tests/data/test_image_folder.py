@@ -39,7 +39,7 @@ def test_folders_of_classes_alone_give_up_a_stratified_fifth_and_say_so(tmp_path
     own(tmp_path, ".", counts=(20, 10))
     with caplog.at_level(logging.WARNING):
         splits = load(tmp_path)
-    assert "no test folder" in caplog.text
+    assert "no test part" in caplog.text
     assert "n = 6" in caplog.text
     assert np.bincount(splits["train"].labels).tolist() == [16, 8]
     assert np.bincount(splits["test"].labels).tolist() == [4, 2]
@@ -47,10 +47,16 @@ def test_folders_of_classes_alone_give_up_a_stratified_fifth_and_say_so(tmp_path
     np.testing.assert_array_equal(again["test"].inputs, splits["test"].inputs)
 
 
+def test_too_few_images_to_set_a_fifth_aside_are_said_with_their_classes(tmp_path):
+    save(tmp_path / "cat" / "1.png")
+    with pytest.raises(DataError, match=r"set a fifth aside for the test; got 1 in all, of 1 class\(es\): add some"):
+        load(tmp_path)
+
+
 def test_several_sizes_need_one_to_be_scaled_to(tmp_path):
     own(tmp_path, "train", "test")
     save(tmp_path / "train" / "cat" / "large.png", (12, 9))
-    with pytest.raises(DataError, match=r"got 2 sizes \(8x8, 12x9"):
+    with pytest.raises(DataError, match=r"got 2 sizes \(8x8, 12x9, ...\): scale them all with --image-size 64"):
         load(tmp_path)
     with pytest.raises(DataError, match="at least 1; got 0"):
         load(tmp_path, size=0)

@@ -190,7 +190,7 @@ def test_a_single_own_file_gives_up_a_stratified_fifth_and_says_so(tmp_path, cap
     (tmp_path / "all.jsonl").write_bytes(lines(rows))
     with caplog.at_level(logging.WARNING):
         splits = load(tmp_path / "all.jsonl")
-    assert "no test file" in caplog.text
+    assert "no test part" in caplog.text
     assert np.bincount(splits["test"].labels).tolist() == [2, 2]
     assert sorted([*splits["train"].inputs, *splits["test"].inputs]) == sorted(row["text"] for row in rows)
 
@@ -203,11 +203,17 @@ def test_a_single_own_file_gives_up_a_stratified_fifth_and_says_so(tmp_path, cap
         ({"train.csv": "text,label\na,b,c\n", "test.csv": "text,label\na,b\n"}, "line 2: expected 2 columns; got 3"),
         ({"train.csv": "text,label\na,\n", "test.csv": "text,label\na,b\n"}, "expected label to be text; got ''"),
         (
-            {"train.csv": "words,label\na,b\n", "test.csv": "text,label\na,b\n"},
-            "expected text .or sentence1, sentence2. and label",
+            {"train.csv": "id,review,sentiment\n1,a,b\n", "test.csv": "text,label\na,b\n"},
+            r"train.csv: line 1: expected the columns text or sentence1\+sentence2 or premise\+hypothesis, and label or "
+            "gold_label; got id, review, sentiment: rename them",
         ),
         ({"train.csv": 'text,label\n"a,b\n', "test.csv": "text,label\na,b\n"}, "train.csv: line 2: unexpected end of data"),
         ({"train.csv": "text,label\na,b\n", "train.jsonl": "", "test.csv": ""}, "got train.csv and train.jsonl"),
+        ({"train.csv": "", "test.csv": "text,label\na,b\n"}, "train.csv: line 1: expected the columns .* got none"),
+        (
+            {"train.jsonl": '{"text": "a", "label": "b"}\n{"words": "a"}\n', "test.jsonl": ""},
+            "line 2: expected the columns .* got words",
+        ),
         ({"train.csv": "text,label\n", "test.csv": "text,label\na,b\n"}, "train.csv: expected at least one text"),
         ({"train.jsonl": '{"text": "a", "label": 0.5}', "test.jsonl": ""}, "expected label to be text; got 0.5"),
         ({"train.jsonl": '{"text": "a", "label": true}', "test.jsonl": ""}, "got True"),
@@ -222,3 +228,9 @@ def test_what_is_wrong_with_own_tables_is_said(tmp_path, files, match):
         (tmp_path / name).write_text(text)
     with pytest.raises(DataError, match=match):
         load(tmp_path)
+
+
+def test_text_in_another_encoding_is_said_with_its_line_and_what_to_do(tmp_path):
+    (tmp_path / "own.csv").write_bytes("text,label\nfine,a\nGröße,b\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"own\.csv: expected UTF-8 text; line 3 is not: save it as UTF-8"):
+        load(tmp_path / "own.csv")

@@ -47,3 +47,9 @@ def test_a_comparison_killed_half_way_goes_on_and_does_nothing_twice(tmp_path, m
     assert len({run.path for run in runs}) == 4
     assert all(read_rows(run) for run in runs)
     assert all(path.stat().st_mtime_ns == when for path, when in (before | scores).items())
+
+
+def test_what_no_suite_can_do_is_said_before_anything_is_trained(tmp_path):
+    with pytest.raises(ValueError, match="the ood suite needs data sets"):
+        compare(plan(SPEC, ["ce"], range(2), [200]), ["clean", "ood"], Options(), tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from PIL import Image
 
 from varclass.data import ImageFiles, Split, load
 from varclass.evaluation import subject as subject_module
-from varclass.evaluation.evaluate import SUITES, evaluate
+from varclass.evaluation.evaluate import SUITES, check_asked, evaluate
 from varclass.evaluation.outliers import scores_of
 from varclass.evaluation.predicting import Predictor, dropout_on
 from varclass.evaluation.scorebook import Row, plain, read_rows
@@ -238,11 +239,36 @@ def test_a_suite_of_the_callers_own_stands_beside_the_others(run):
     assert row.n == 600
 
 
-def test_no_samples_give_nan_and_n_0(run):
-    rows = evaluate(run, ["adversarial"], Options(samples=0, epsilons=(0.1,)))
-    assert {row.n for row in rows} == {0}
-    assert all(math.isnan(row.scores["accuracy"]) for row in rows)
-    assert all(math.isnan(row.scores["nll"]) for row in read_rows(run) if row.suite == "adversarial")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"samples": 0}, "samples must be a whole number of at least 1; got 0"),
+        ({"epsilons": (0.1, -1.0)}, "epsilons must be a finite number > 0; got -1.0"),
+        ({"pgd_steps": 0}, "pgd_steps must be a whole number of at least 1; got 0"),
+        ({"passes": -1}, "passes must be a whole number of at least 0; got -1"),
+        ({"alpha": 1.0}, "alpha must lie between 0 and 1; got 1.0"),
+    ],
+)
+def test_options_that_would_measure_nothing_are_refused(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Options(**options)
+
+
+@pytest.mark.parametrize(
+    ("suites", "options", "kind", "message"),
+    [
+        (["clean", "foo"], {}, "image", "suite must be one of 'clean', "),
+        (["clean", "ood"], {}, "image", "the ood suite needs data sets .* got none: --ood"),
+        (["clean", "ood"], {"outliers": ("noise", "svnh")}, "image", "svnh.*svhn"),
+        (["clean", "ood"], {"outliers": ("svhn",), "data_root": "nowhere"}, "image", "svhn: no test data"),
+        (["clean", "natural"], {}, "text", "the natural suite needs further splits"),
+        (["clean", "shift"], {}, "vector", "suite 'shift' is for images; got inputs of kind 'vector'"),
+        (["clean", "adversarial"], {}, "text", "suite 'adversarial' is for images; got inputs of kind 'text'"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_before_anything_is(suites, options, kind, message):
+    with pytest.raises(ValueError, match=message):
+        check_asked(suites, Options(**options), kind)
 
 
 def test_images_are_brought_to_a_tasks_shape():
@@ -319,4 +345,3 @@ def test_some_samples_are_stratified_whatever_the_order_of_the_split():
     ordered = digits.take(np.argsort(digits.labels, kind="stable"))
     assert set(np.bincount(some_of(ordered, 60).labels)) <= {5, 6, 7}
     assert some_of(ordered, None) is some_of(ordered, 600) is ordered
-    assert len(some_of(ordered, 0)) == 0

@@ -52,13 +52,26 @@ def test_texts_are_lines_and_vectors_are_rows(tmp_path):
     assert split.inputs.dtype == np.float32
 
 
+@pytest.mark.parametrize("shape", [(2, 8, 8), (2, 8, 8, 1), (2, 8, 8, 3)])
+def test_images_are_taken_as_fit_takes_them(tmp_path, shape):
+    np.save(tmp_path / "x.npy", np.full(shape, 7, np.uint8))
+    _, split = read_inputs([tmp_path / "x.npy"], DIGIT)
+    assert np.array_equal(split.inputs, np.full((2, 8, 8, 1), 7))
+
+
 def test_wrong_files_are_one_line_errors(tmp_path):
     (tmp_path / "t.txt").write_text("one")
     (tmp_path / "bad.npy").write_bytes(b"no array")
     np.save(tmp_path / "wide.npy", np.ones((2, 4)))
     np.savez(tmp_path / "y.npz", y=np.ones(2))
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    np.save(tmp_path / "nan.npy", np.array([[0, 0, 0], [0, np.nan, 0]]))
+    np.save(tmp_path / "first.npy", np.zeros((2, 3, 8, 8), np.uint8))
+    (tmp_path / "latin.txt").write_bytes(b"Gr\xf6\xdfe")
     cases = [
+        ("nan.npy", VECTOR, "nan.npy: expected finite floats; got nan in row 1"),
+        ("first.npy", DIGIT, r"first.npy: .*\(N, height, width, channels\)"),
+        ("latin.txt", TEXT, "latin.txt: expected UTF-8 text; line 1"),
         ("none.png", DIGIT, "there is none"),
         ("t.txt", DIGIT, "expected images, .npy or .npz"),
         ("bad.npy", VECTOR, "numpy array without pickles"),

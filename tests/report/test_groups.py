@@ -45,6 +45,19 @@ def test_training_sets_of_several_sizes_are_one_group_at_the_largest(make):
     assert [[run.samples for run in runs.values()] for runs in group.sizes] == [[90], [1000]]
 
 
+def test_folds_that_the_default_asks_where_little_is_held_out_are_no_other_data(make):
+    folds = {"data.cross_fit": 5}
+    few, many = {"limit": 50, "train": 50, "settings": folds}, {"limit": 500, "train": 450}
+    ce = [make("ce", 0, limit=50, train=50), make("ce", 0, limit=500, train=450)]
+    groups = grouped([*ce, make("pull", 0, **few), make("pull", 0, **many)])
+    assert [group.label for group in groups] == ["CE", "default (pull)"]
+    assert [len(group.sizes) for group in groups] == [2, 2]
+    assert baseline_of(groups[1], groups) is groups[0]
+    groups = grouped([ce[0], make("pull", 1, **few), make("pull", 1, limit=50, train=50)])
+    assert [group.label for group in groups] == ["CE", "default (pull), cross fit 5", "default (pull)"]
+    assert [baseline_of(group, groups) for group in groups[1:]] == [groups[0], groups[0]]
+
+
 def test_a_group_without_the_largest_training_set_stands_aside(make):
     groups = grouped([make("ce", 0), make("ce", 0, limit=100, train=90), make("vc", 0, limit=100, train=90)])
     assert [len(group.runs) for group in groups] == [1, 0]

@@ -4,10 +4,11 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 
 from varclass.report.page import report
-from varclass.report.palette import COLORS, SERIES, dash, marker
+from varclass.report.palette import CLASSES, COLORS, SERIES, class_color, class_marker, dash, marker
 
 SECTIONS = ["Summary", "Clean test split", "Corrupted images", "Attacked images", "Outliers", "Few training samples"]
 SECTIONS += ["Latent space", "Training", "Mistakes", "Origin"]
@@ -116,6 +117,66 @@ def test_contours_are_ellipses_at_one_and_two_sigma(whole):
     assert one[0] / one[1] == pytest.approx(2, abs=0.01)  # covariance diag(1, 1/4)
 
 
+def seen(path, **changes):
+    """The run with other entries in its view."""
+    file = path / "view.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    return path
+
+
+def names(found):
+    """The texts in the planes with the classes they stand for."""
+    return re.findall(r'<text [^>]*class="name" data-class="([^"]*)">([^<]*)<', found.source)
+
+
+def test_means_that_coincide_have_one_name(make, page, whole):
+    assert names(whole) == [("0", "cat"), ("1", "dog"), ("2", "owl")] * 2
+    prior = {"mean": [0.0, 0.0], "covariance": [[1.0, 0.0], [0.0, 1.0]]}
+    aside = prior | {"mean": [5.0, 0.0]}
+    found = page([seen(make("ce", 0), priors=[prior, aside, prior | {"mean": [0.01, 0.0]}])])
+    assert names(found) == [("0 2", "2 classes"), ("1", "dog")]
+
+
+def test_many_classes_have_no_ellipses_and_the_caption_knows(make, page):
+    classes = [f"class {i}" for i in range(21)]
+    priors = [{"mean": [float(i), 0.0], "covariance": [[1.0, 0.0], [0.0, 1.0]]} for i in range(21)]
+    found = page([seen(make("ce", 0, classes=classes), classes=classes, priors=priors)])
+    assert found.all("ellipse") == names(found) == []
+    assert "Ellipses: p(z|y)" not in found.text
+    assert "without the ellipses of p(z|y)" in found.text
+
+
+def test_rejected_dimensions_stand_beside_how_many_there_are(whole):
+    assert ".500 ± .000 of 2" in whole.text
+
+
+def test_an_infinite_nll_is_explained(make, page):
+    path = make("ce", 0)
+    assert "An infinite NLL" not in page([path]).text
+    scores = (path / "scores.json").read_text()
+    (path / "scores.json").write_text(scores.replace('"nll_estimated": 0.5', '"nll_estimated": Infinity'))
+    found = page([path])
+    assert "An infinite NLL: the estimate has probability 0 for a class that occurs." in found.text
+    assert '<td class="number">infinite</td>' in found.source
+
+
+def test_intervals_hold_no_impossible_values(make, page):
+    found = page([make("vc", 0, accuracy=0.2, nll=0.1, ece=0.01), make("vc", 1, accuracy=0.5, nll=0.9, ece=0.4)])
+    assert "accuracy 35.0% (95% interval 0.0 to 100.0)" in found.text
+    assert "NLL .500 (95% interval .000 to 5.582)" in found.text
+    assert "35.0 (0.0 to 100.0)" in found.text
+    assert "In parentheses: its ends, where impossible values are cut off." in found.text
+    (row,) = [row for row in found.sheet("scores") if row["score"] == "accuracy" and row["method"] == "as trained"]
+    assert float(row["low"]) < 0.0
+    assert float(row["high"]) > 1.0  # the numbers to download are the interval's own
+
+
+def test_axes_of_outlier_scores_say_what_is_shown(whole):
+    labels = re.findall(r'class="label">([^<]*)<', whole.source)
+    assert labels.count("log max p(y|x)") == labels.count("log p(z)") == 2
+    assert whole.text.count("Every score is turned so that higher is more like the test split: log max p(y|x); log p(z).") == 1
+
+
 def test_one_group_is_described_alone(make, page):
     text = page([make("vc", 0), make("vc", 1)]).text
     assert "accuracy 90.0% (95% interval 90.0 to 90.0), NLL .300" in text
@@ -153,8 +214,8 @@ def test_colors_stand_out_in_both_themes(theme):
     for name, pair in COLORS.items():
         for ground in ("paper", "card"):
             dark, light = sorted((luminance(pair[theme]), luminance(COLORS[ground][theme])))
-            needed = {"paper": 1, "card": 1, "rule": 1}.get(name, 3 if re.fullmatch(r"c\d", name) else 4.5)
-            if ground == "card" and re.fullmatch(r"c\d", name):
+            needed = {"paper": 1, "card": 1, "rule": 1}.get(name, 3 if re.fullmatch(r"[ck]\d", name) else 4.5)
+            if ground == "card" and re.fullmatch(r"[ck]\d", name):
                 needed = 2.7  # points of the plane also differ in shape
             assert (light + 0.05) / (dark + 0.05) >= needed, (name, ground)
 
@@ -162,3 +223,23 @@ def test_colors_stand_out_in_both_themes(theme):
 def test_color_is_never_the_only_cue():
     assert len({dash(i) for i in range(SERIES)}) == SERIES
     assert len({(i % SERIES, marker(i)) for i in range(40)}) == 40
+    assert len({(class_color(i), class_marker(i)) for i in range(50)}) == 50
+
+
+def oklab(color):
+    """Lightness and two color axes in which equal distances look equal (Ottosson 2020)."""
+    parts = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    cones = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566]]
+    cones.append([0.0883024619, 0.2817188376, 0.6299787005])
+    axes = [[0.2104542553, 0.7936177850, -0.0040720468], [1.9779984951, -2.4285922050, 0.4505937099]]
+    axes.append([0.0259040371, 0.7827717662, -0.8086757660])
+    return np.array(axes) @ np.cbrt(np.array(cones) @ linear)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_ten_classes_have_ten_colors_that_nobody_takes_for_each_other(theme):
+    assert CLASSES >= 10
+    places = [oklab(COLORS[class_color(i)][theme]) for i in range(CLASSES)]
+    apart = {(i, j): np.linalg.norm(places[i] - places[j]) for i in range(CLASSES) for j in range(i)}
+    assert min(apart.values()) > 0.1, min(apart, key=apart.get)

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import subprocess
 import tomllib
 from dataclasses import replace
@@ -405,6 +406,18 @@ def test_the_recorded_latent_moments_are_those_of_standardized_latents(trained):
     score = trained.record["validation"]
     assert score["latent_mean"] == pytest.approx(np.sqrt(np.mean([c.mean(0) ** 2 for c in classes])), rel=1e-5)
     assert score["latent_variance"] == pytest.approx(np.mean([c.var(0, ddof=1) for c in classes]), rel=1e-5)
+
+
+def test_weights_cut_short_are_one_line(trained, tmp_path):
+    copy = Run(shutil.copytree(trained.path, tmp_path / "copy"))
+    copy.weights.write_bytes(copy.weights.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"copy/model\.safetensors: expected the weights of this run; got "):
+        copy.load_model()
+
+
+def test_a_device_that_is_not_there_is_refused_of_a_finished_run_too(trained):
+    with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:<number>; got 'foo'"):
+        loop.fit(trained.spec, trained.path.parent, launch=Launch("foo"))
 
 
 def test_an_unfinished_run_has_no_model_yet(spec, tmp_path, monkeypatch):

@@ -225,6 +225,10 @@ def test_a_run_is_not_continued_on_other_data(commands, tmp_path, the_run):
     assert contents(run) == before
     np.savez(data, x_train=x, y_train=y, x_test=x, y_test=y)
     assert commands.resume(run).wait() == 0
+    np.savez(data, x_train=x, y_train=(y + 1) % 3, x_test=x, y_test=y)
+    finished = commands.start("fit", *options)
+    assert finished.wait() == 2
+    assert f"on other data than {data} holds now" in finished.stderr
 
 
 @pytest.mark.parametrize(

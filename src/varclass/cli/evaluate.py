@@ -21,6 +21,7 @@ varclass evaluate runs/cifar10-* --suite clean,shift,ood,adversarial,latents --o
 
 varclass evaluate runs/cifar10-* --suite shift --corrupted ~/data/CIFAR-10-C --severities 1,5
 """
+MOST_CLASSES = 20
 SHOWN = ("accuracy", "nll", "ece", "brier", "auroc", "fpr95", "coverage", "size", "variance", "kl")
 
 
@@ -53,6 +54,8 @@ def evaluate(
     from varclass.evaluation.subject import Options  # noqa: PLC0415
     from varclass.training.launch import check_device  # noqa: PLC0415
 
+    if ensemble and len(runs) < 2:
+        raise ValueError(f"an ensemble needs at least two members; got {len(runs)}: name several runs")
     quiet_libraries()
     options = Options(
         data_root=data_root, device=check_device(device), corruptions=read_names(corruptions), severities=read_numbers("--severities", severities, int),
@@ -67,6 +70,7 @@ def evaluate(
         if as_json:
             printed += [{"run": str(run), **plain(asdict(row))} for row in found]
             continue
+        found, hidden = few_classes(found)
         shown = [name for name in SHOWN if any(name in row.scores for row in found)]
         cells = [
             [row.suite, row.method, _condition(row), str(row.n), *(_cell(row.scores.get(name)) for name in shown)]
@@ -74,6 +78,8 @@ def evaluate(
         ]
         typer.echo(str(run))
         print_table(("suite", "method", "condition", "n", *shown), cells, numbers=("n", *shown))
+        if hidden:
+            typer.echo(f"latents of {hidden} classes one by one: {run / 'scores.json'}, or --json")
     if ensemble:
         row = average_runs(runs)
         printed.append({"run": "ensemble", **plain(asdict(row))})
@@ -89,6 +95,14 @@ def _tell(row: Row | None) -> None:
     if sys.stderr.isatty():
         text = "" if row is None else f"{row.suite}: {_condition(row)}"
         sys.stderr.write(f"\r\x1b[2K{text[:120]}")
+
+
+def few_classes(rows: list[Row]) -> tuple[list[Row], int]:
+    """Without the latents of each class where they would fill the screen; and how many these are."""
+    single = [row for row in rows if row.suite == "latents" and row.condition.get("class") != "all"]
+    if len(single) <= MOST_CLASSES:
+        return rows, 0
+    return [row for row in rows if row not in single], len(single)
 
 
 def _condition(row: Row) -> str:

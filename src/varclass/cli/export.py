@@ -18,7 +18,7 @@ varclass export runs/digits-mlp-vc-s0-1a2b3c4d --to torch -o exported/
 
 def export(
     run: Annotated[Path, typer.Argument(help="Folder of a trained run.")],
-    to: Annotated[str, typer.Option("--to", help="onnx (pip install 'varclass[onnx]') or torch (torch.export, .pt2).")],
+    to: Annotated[str, typer.Option("--to", help=r"onnx (pip install 'varclass\[onnx]') or torch (torch.export, .pt2).")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write; RUN/onnx or RUN/torch.")] = None,
     data_root: Annotated[Path | None, typer.Option("--data-root", help="Where data lies, if the check may use it.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the paths as JSON.")] = False,

@@ -19,11 +19,16 @@ varclass predict runs/ag_news-text-vc-s0-1a2b3c4d headlines.txt --json
 
 varclass predict runs/mine-mlp-vc-s0-1a2b3c4d measurements.npy > predictions.csv
 """
+EMPTY = "{}"  # a conformal set without a class; a blank is no set
+FILES = (
+    "Images; .npy, or .npz with an array x: uint8 images (N, height, width) or (N, height, width, 1 or 3), "
+    "or float vectors (N, features); .txt with a text on each line."
+)
 
 
 def predict(
     run: Annotated[Path, typer.Argument(help="Folder of a trained run.")],
-    files: Annotated[list[Path], typer.Argument(help="Images, .npy or .npz arrays, .txt with a text on each line.")],
+    files: Annotated[list[Path], typer.Argument(help=FILES)],
     alpha: Annotated[float, typer.Option("--alpha", help="What the conformal sets may miss.")] = 0.1,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda, cuda:1.")] = "cpu",
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of CSV.")] = False,
@@ -31,7 +36,8 @@ def predict(
     """Class, probability, log p(z) with a typicality p-value, and a conformal set for each input; CSV on stdout.
 
     The p-value says how unusual log p(z) is among validation samples: small for inputs unlike the training data. It and
-    the set need the run's validation predictions: varclass evaluate RUN writes them.
+    the set need the run's validation predictions, and are blank without them: varclass evaluate RUN writes them. A set
+    without a class is {}.
     """
     from varclass.cli.progress import quiet_libraries  # noqa: PLC0415
     from varclass.evaluation.verdict import judge  # noqa: PLC0415
@@ -49,5 +55,5 @@ def predict(
     writer.writerow(["input", "class", "probability", "log_p_z", "typicality", "conformal_set"])
     for row in rows:
         p_value = "" if row.typicality is None else f"{row.typicality:.4g}"
-        members = "" if row.conformal_set is None else "|".join(row.conformal_set)
+        members = "" if row.conformal_set is None else "|".join(row.conformal_set) or EMPTY
         writer.writerow([row.input, row.predicted, f"{row.probability:.6f}", f"{row.log_evidence:.4f}", p_value, members])

@@ -32,9 +32,9 @@ def described(head: str) -> str:
     """A head in a line: of what `repr` shows, what it was made with.
 
     >>> described("VariationalHead(\n  8, 2, latent_dim=2\n  (projection): Identity()\n)")
-    '8, 2, latent_dim=2'
+    'VariationalHead(8, 2, latent_dim=2)'
     """
-    return head.splitlines()[1].strip()
+    return f"VariationalHead({head.splitlines()[1].strip()})"
 
 
 class Progress(Reporter):
@@ -109,7 +109,8 @@ class Progress(Reporter):
             self.console.print(f"already trained: {run.path}")
         score = record.get("validation")
         if score:
-            text = f"validation (n={score['n']}): accuracy {score['accuracy']:.2%}, NLL {score['nll']:.4f}"
+            by_it = ", which it was settled by" if "separation" in score and "cross_fit" not in record else ""
+            text = f"validation (n={score['n']}{by_it}): accuracy {score['accuracy']:.2%}, NLL {score['nll']:.4f}"
             self.console.print(f"{text}; {record['seconds']:.1f} s, {record['epochs']} epochs")
         if crossed := record.get("cross_fit"):
             text = f"cross-fitted (n={crossed['n']}, {crossed['folds']} folds): accuracy {crossed['accuracy']:.2%}"

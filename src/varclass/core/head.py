@@ -169,18 +169,17 @@ class VariationalHead(nn.Module):
         return torch.logsumexp(self(features), dim=-1)
 
     def energy(self, features: Tensor) -> Tensor:
-        """-logsumexp_y of the softmax layer that a head on axes is, (..., in_features) -> (...): high for unlikely inputs.
+        """-logsumexp_y of the softmax layer that a head is, (..., in_features) -> (...): high for unlikely inputs.
 
-        It is -log p(z) without |h|^2 / (2 a^2), h being the layer's outputs, and before anything was settled: what p(y|z) was
-        trained with and nothing else. With many classes latents do not follow their Gaussians, and this tells outliers apart
-        better (for softmax layers: Liu et al. 2020).
+        On axes it is -log p(z) without |h|^2 / (2 a^2), h being the layer's outputs, and before anything was settled: what
+        p(y|z) was trained with and nothing else. With many classes latents do not follow their Gaussians, and this tells
+        outliers apart better (for softmax layers: Liu et al. 2020). Means that are learned need a covariance that all classes
+        share, as under CE; of the outputs they amount to, their average over the classes is taken away.
         """
-        if not isinstance(self.class_prior, AxesPrior):
-            raise ValueError(f"energy needs means='axes'; got {self.class_prior.means!r}: use -log_evidence")
-        flat = self._flatten(features)
-        with torch.autocast(flat.device.type, enabled=False):
-            outputs = self.projection(flat) + self.log_label()
-        return -torch.logsumexp(outputs, dim=1).reshape(features.shape[:-1])
+        if not linear.has_linear_log_odds(self):
+            raise ValueError("energy is a softmax layer's: it needs covariance='unit' or 'shared'; use -log_evidence")
+        z = self.latent(features)
+        return -torch.logsumexp(linear.outputs_of(self, z), dim=-1)
 
     def latent(self, features: Tensor) -> Tensor:
         """z, (..., in_features) -> (..., D): the mean of q(z|x), on the class prior's support."""
@@ -411,9 +410,13 @@ class VariationalHead(nn.Module):
         label = "learned" if self.label_prior.learned else "fixed"
         shown = f"{self.in_features}, {self.num_classes}, latent_dim={self.latent_dim}, objective={self.objective}"
         if self.named_beta == presets.AUTO:
-            shown += f" (auto: {'samples unknown' if self.samples is None else f'{self.per_class:.6g} samples a class'})"
+            known = "samples unknown" if self.samples is None else f"{round(self.per_class, 1):g} samples a class"
+            shown += f" (auto: {known})"
+        shown += f", covariance={p.covariance}"
+        if isinstance(p, AxesPrior) and p.root.numel():
+            shown += " (settled: one that all classes share)"
         separation = f"auto, now {self.separation:.3g}" if self.settles else p.separation
-        return f"{shown}, covariance={p.covariance}, means={p.means}, separation={separation}, label_prior={label}"
+        return f"{shown}, means={p.means}, separation={separation}, label_prior={label}"
 
     def _flatten(self, features: Tensor) -> Tensor:
         """(..., in_features) -> (B, in_features) in the head's own precision, which never drops below float32."""

@@ -100,7 +100,7 @@ def load(layer: nn.Module, weight: Tensor, bias: Tensor) -> None:
 def fold(head: VariationalHead) -> nn.Linear:
     """The nn.Linear with a head's posterior: w_y = mu_y / sigma^2, b_y = log p(y) - |mu_y / sigma|^2 / 2, means centred."""
     prior = head.class_prior
-    if not isinstance(prior, GaussianPrior) or prior.covariance not in ("shared", "unit"):
+    if not isinstance(prior, GaussianPrior) or not has_linear_log_odds(head):
         kind = f"{prior.covariance} covariance" if isinstance(prior, GaussianPrior) else type(prior).__name__
         raise ValueError(f"as_linear needs a Gaussian prior with shared or unit covariance; got {kind}")
     if not isinstance(head.posterior, DeltaPosterior):
@@ -112,16 +112,36 @@ def fold(head: VariationalHead) -> nn.Linear:
             precision = prior.root.double() @ prior.root.double()
             weight, bias = precision @ weight, precision @ bias - 0.5 * prior.length.double() ** 2 * (precision.diagonal() - 1)
         return _as_layer(prior.shrink**2 * weight, prior.shrink**2 * bias + head.label_prior.log_probs().double(), prior)
-    sigma = torch.exp(prior.log_sigma().double()) * prior.shrink
-    mean, precision = sigma * prior.offset.double(), torch.exp(-2 * prior.log_sigma().double())  # from the origin
-    center = mean.mean(0)
-    weight = precision * (mean - center)
-    bias = head.label_prior.log_probs().double() - 0.5 * (weight * (mean + center)).sum(1)  # |mu|^2 - |c|^2, factored
-    bias = bias - weight @ prior.origin.double()
+    weight, bias = _of_latents(prior, head.label_prior.log_probs().double())
     if isinstance(head.projection, nn.Linear):
         bias = bias + weight @ head.projection.bias.double()
         weight = weight @ head.projection.weight.double()
     return _as_layer(weight, bias, prior)
+
+
+@torch.no_grad()
+def _of_latents(prior: GaussianPrior, log_label: Tensor) -> tuple[Tensor, Tensor]:
+    sigma = torch.exp(prior.log_sigma().double()) * prior.shrink
+    mean, precision = sigma * prior.offset.double(), torch.exp(-2 * prior.log_sigma().double())  # from the origin
+    center = mean.mean(0)
+    weight = precision * (mean - center)
+    bias = log_label - 0.5 * (weight * (mean + center)).sum(1)  # |mu|^2 - |c|^2, factored
+    return weight, bias - weight @ prior.origin.double()
+
+
+def has_linear_log_odds(head: VariationalHead) -> bool:
+    """Whether what a head predicts from a latent is what a softmax layer predicts from it."""
+    return isinstance(head.class_prior, GaussianPrior) and head.class_prior.covariance in ("shared", "unit")
+
+
+def outputs_of(head: VariationalHead, z: Tensor) -> Tensor:
+    """(B, D) -> (B, C): outputs of that layer. On axes they are its own; of learned means, centred over the classes."""
+    prior, log_label = head.class_prior, head.log_label()
+    if isinstance(prior, AxesPrior):
+        return prior.length * z + log_label
+    assert isinstance(prior, GaussianPrior)
+    weight, bias = _of_latents(prior, log_label.double())
+    return (z.double() @ weight.T + bias - bias.mean()).to(z.dtype)
 
 
 def _as_layer(weight: Tensor, bias: Tensor, prior: GaussianPrior) -> nn.Linear:

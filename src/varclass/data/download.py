@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,9 @@ def download(urls: tuple[str, ...], path: Path, checksum: str | None, report: Re
     What came before a connection broke waits in `<path>.part`, for the next attempt or the next run. A file that is there
     already gives way only to one that has arrived whole.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     resume = Resume(path.with_name(path.name + ".part"), trusted=checksum is not None, report=report)
     problems = []
-    with _set_aside(path):
+    with _made(path.parent), _set_aside(path):
         for url in urls:
             problem = _attempt(url, path, checksum, resume)
             if problem is None:
@@ -53,6 +52,19 @@ def _attempt(url: str, path: Path, checksum: str | None, resume: Resume) -> str 
         except ValueError as error:
             message = f"{path.name}: what {url} gave is not the published file: expected {checksum}; deleted"
             raise DataError(message) from error
+
+
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """A folder made where there is none, and gone again with its parents if nothing came into it."""
+    new = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # not empty
+            for each in new:
+                each.rmdir()
 
 
 @contextmanager
@@ -138,4 +150,6 @@ def _reason(error: Any) -> str:
         return f"{error.response.status_code} {error.response.reason}"
     if "IncompleteRead" in str(error):
         return "the connection broke"
-    return str(error).rsplit(": ", 1)[-1].strip("')\"(") or type(error).__name__
+    while inner := [each for each in (getattr(error, "reason", None), *error.args) if isinstance(each, Exception)]:
+        error = inner[0]
+    return str(error).rsplit(": ", 1)[-1] or type(error).__name__

@@ -26,10 +26,14 @@ def get(entry: Entry, root: Path, watch: Watch = unwatched, *, force: bool = Fal
     | verified   | it was downloaded, and has the published checksum                    |
     | unverified | it was downloaded, and there is no published checksum to compare to  |
     """
-    return {
-        source.path: "present" if not force and is_there(entry, source, root) else _get(source, root, watch(source))
-        for source in entry.sources
-    }
+    try:
+        return {
+            source.path: "present" if not force and is_there(entry, source, root) else _get(source, root, watch(source))
+            for source in entry.sources
+        }
+    except OSError as error:
+        came = f"expected a place to write data to; got {error.strerror or error}"
+        raise DataError(f"{error.filename or root}: {came}: name another with --data-root or $VARCLASS_DATA") from error
 
 
 def is_there(entry: Entry, source: Source, root: Path) -> bool:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
+
 import numpy as np
 
 from varclass.data.errors import DataError
 from varclass.data.split import Split
+
+TEST_SHARE, TEST_SEED = 0.2, 0
+log = logging.getLogger(__name__)
 
 
 def carve(split: Split, amount: float, seed: int) -> tuple[Split, Split]:
@@ -23,6 +29,16 @@ def carve(split: Split, amount: float, seed: int) -> tuple[Split, Split]:
     chosen = np.zeros(len(split), dtype=bool)
     chosen[proportional_order(split.labels, seed)[:count]] = True
     return split.take(np.flatnonzero(~chosen)), split.take(np.flatnonzero(chosen))
+
+
+def set_test_aside(path: Path, split: Split) -> tuple[Split, Split]:
+    """(train, test) of a user's data without a test part: a seeded, stratified fifth is the test, and that is said."""
+    if round(TEST_SHARE * len(split)) == 0:
+        came = f"got {len(split)} in all, of {len(split.classes)} class(es)"
+        raise DataError(f"{path}: expected samples enough to set a fifth aside for the test; {came}: add some of each class")
+    train, test = carve(split, TEST_SHARE, TEST_SEED)
+    log.warning("%s has no test part: a stratified fifth is the test split, n = %d", path, len(test))
+    return train, test
 
 
 def hold_out_fold(split: Split, folds: int, fold: int, seed: int) -> tuple[Split, Split]:

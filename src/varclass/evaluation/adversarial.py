@@ -17,8 +17,6 @@ from varclass.metrics.predictions import Predictions
 
 def adversarial(subject: Subject) -> Iterator[Row]:
     """Every clean metric under each attack. The gradient is that of -log p(y|x), the same attack on every model."""
-    if subject.task.kind != "image":
-        raise ValueError(f"attacks are on images in [0, 1]; {subject.run.path.name} takes {subject.task.kind}")
     losses = {"posterior": posterior_loss(subject.model)}
     if subject.options.training_loss:
         losses["training"] = training_loss(subject.model)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from varclass.evaluation.evaluate import evaluate
+from varclass.evaluation.evaluate import check_asked, evaluate
 from varclass.evaluation.scorebook import Row
 from varclass.evaluation.subject import Options
 from varclass.training.launch import Launch
@@ -15,6 +15,7 @@ from varclass.training.loop import fit
 from varclass.training.reporting import Reporter
 from varclass.training.runs import Run
 from varclass.training.spec import RunSpec
+from varclass.training.task import prepare
 
 
 def plan(spec: RunSpec, objectives: Sequence[str], seeds: Sequence[int], limits: Sequence[int | None]) -> list[RunSpec]:
@@ -43,6 +44,7 @@ def compare(
     watch: Callable[[Row], None] = lambda row: None,
 ) -> list[Run]:
     """Train and evaluate every spec; what is finished already is not done again."""
+    check_asked(suites, options, prepare(specs[0].data, options.data_root, specs[0].seed).task.kind)
     found = []
     for position, spec in enumerate(specs):
         began(position, spec)

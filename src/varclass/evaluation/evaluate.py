@@ -12,14 +12,16 @@ from types import MappingProxyType
 import torch
 
 from varclass.core.options import check_choice
+from varclass.data.catalogue import CATALOGUE
+from varclass.data.loading import check_present
 from varclass.evaluation.adversarial import adversarial
 from varclass.evaluation.clean import clean
 from varclass.evaluation.latents import latents
 from varclass.evaluation.natural import natural
-from varclass.evaluation.outliers import ood
+from varclass.evaluation.outliers import SELF, ood
 from varclass.evaluation.scorebook import Row, read_rows, read_stamps, write_rows
 from varclass.evaluation.shift import shift
-from varclass.evaluation.subject import Options, Subject
+from varclass.evaluation.subject import NOISE, Options, Subject
 from varclass.evaluation.view import write_view
 from varclass.training.provenance import provenance
 from varclass.training.runs import Run
@@ -33,6 +35,7 @@ SUITES: dict[str, Suite] = {
     "adversarial": adversarial,
     "latents": latents,
 }
+FOR_IMAGES = ("shift", "adversarial")
 NONE: Mapping[str, Suite] = MappingProxyType({})
 
 
@@ -54,8 +57,7 @@ def evaluate(
     subject = Subject(run if isinstance(run, Run) else Run.open(run), options or Options())
     chosen = list(dict.fromkeys(suites))
     known = {**SUITES, **suites_beside}
-    for name in chosen:
-        check_choice("suite", name, known)
+    check_asked(chosen, subject.options, subject.task.kind, known)
     found, stamp = [], stamp_of(subject)
     for name in chosen:
         if not again and read_stamps(subject.run).get(name) == stamp:
@@ -70,6 +72,25 @@ def evaluate(
         write_rows(subject.run, name, rows, stamp, provenance(torch.device(subject.options.device)))
         found += rows
     return found
+
+
+def check_asked(
+    suites: Iterable[str], options: Options, kind: str, known: Mapping[str, Suite] = MappingProxyType(SUITES)
+) -> None:
+    """A ValueError of what these suites cannot do for inputs of this kind, before anything is trained or measured."""
+    for name in suites:
+        check_choice("suite", name, known)
+        if name in FOR_IMAGES and kind != "image":
+            raise ValueError(f"suite {name!r} is for images; got inputs of kind {kind!r}")
+    if "natural" in suites and not options.splits:
+        raise ValueError("the natural suite needs further splits of the run's data; got none: --splits mnli")
+    if "ood" not in suites:
+        return
+    if not options.outliers:
+        raise ValueError("the ood suite needs data sets that belong to none of the classes; got none: --ood svhn,cifar100")
+    for name in set(options.outliers) - {SELF, NOISE}:
+        if name in CATALOGUE or not Path(name).expanduser().exists():
+            check_present(name, options.data_root, ["test"])
 
 
 def stamp_of(subject: Subject) -> str:

@@ -11,8 +11,6 @@ from varclass.evaluation.subject import Subject
 
 def natural(subject: Subject) -> Iterator[Row]:
     """Every clean metric on each split, raw and with the temperature fitted on the run's own validation data."""
-    if not subject.options.splits:
-        raise ValueError("the natural suite needs further splits of the run's data; got none: --splits mnli")
     scaling = repairs(subject).get(TEMPERATURE)
     for name in subject.options.splits:
         predictions = subject.keep(f"split-{name}", subject.predictor.predict(subject.own(name)))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 import numpy as np
+import torch
 
-from varclass.core.axes import AxesPrior
+from varclass.core.linear import has_linear_log_odds, outputs_of
 from varclass.core.priors import GaussianPrior
 from varclass.data.split import Split
 from varclass.evaluation.scorebook import Row
@@ -20,8 +21,6 @@ SELF = "oos"  # a data set's own out-of-scope split
 
 def ood(subject: Subject) -> Iterator[Row]:
     """AUROC, AUPR and FPR95 of max p(y|x), entropy, log p(z), Mahalanobis distance and energy, for each set of outliers."""
-    if not subject.options.outliers:
-        raise ValueError("the ood suite needs data sets that belong to none of the classes; got none: --ood svhn,cifar100")
     inside = scores_of(subject, subject.some)
     for name in subject.options.outliers:
         split = subject.own(SELF) if name == SELF else subject.outliers(name)
@@ -47,7 +46,8 @@ def scores_of(subject: Subject, split: Split, name: str = "") -> dict[str, np.nd
         variances = (2 * prior.log_sigma().detach()).exp().expand(prior.num_classes, prior.latent_dim)
         mean, latents = prior.mean.detach().cpu().numpy(), subject.predictor.latents(split)
         found["mahalanobis"] = mahalanobis(latents, mean, variances.cpu().numpy())
-        if isinstance(prior, AxesPrior):  # latents are a softmax layer's outputs
-            outputs = float(prior.length) * latents + subject.model.head.log_label().cpu().numpy()
-            found["energy"] = np.logaddexp.reduce(outputs, axis=1)
+        if has_linear_log_odds(subject.model.head):
+            with torch.no_grad():
+                outputs = outputs_of(subject.model.head, torch.from_numpy(latents).to(prior.mean.device))
+            found["energy"] = torch.logsumexp(outputs, dim=1).cpu().numpy()
     return found

@@ -20,8 +20,6 @@ def shift(subject: Subject) -> Iterator[Row]:
     """Every clean metric at each type and severity. The scaling is the one fitted on clean validation data."""
     from varclass.data.corruptions import STANDARD  # noqa: PLC0415
 
-    if subject.task.kind != "image":
-        raise ValueError(f"corruptions are for images; {subject.run.path.name} takes {subject.task.kind}")
     scaling = repairs(subject).get(TEMPERATURE)
     for name in subject.options.corruptions or STANDARD:
         for severity in subject.options.severities:

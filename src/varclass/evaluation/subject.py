@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from varclass.classifier import Classifier
+from varclass.core.options import check_count, check_positive
 from varclass.data.catalogue import CATALOGUE
 from varclass.data.loading import load
 from varclass.data.sampling import subset
@@ -42,6 +43,16 @@ class Options:
     passes: int = 0  # of Monte-Carlo dropout
     alpha: float = 0.1  # what conformal sets may miss
     keep_log_joints: bool = False  # of corrupted images
+
+    def __post_init__(self) -> None:
+        if self.samples is not None:
+            check_count("samples", self.samples, 1)
+        check_count("pgd_steps", self.pgd_steps, 1)
+        check_count("passes", self.passes, 0)
+        for epsilon in self.epsilons:
+            check_positive("epsilons", epsilon)
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha must lie between 0 and 1; got {self.alpha!r}")
 
 
 class LowPrecision(nn.Module):
@@ -152,7 +163,7 @@ def some_of(split: Split, count: int | None) -> Split:
     """A stratified part of a split, the same for every run; a split may be in the order of its classes."""
     if count is None or count >= len(split):
         return split
-    return subset(split, count) if count else split.take(np.arange(0))
+    return subset(split, count)
 
 
 def noise(task: Task, count: int, seed: int) -> Split:

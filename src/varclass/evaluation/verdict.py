@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from varclass.data.files import checked_images, checked_vectors, read_text
 from varclass.data.images import SUFFIXES, ImageFiles
 from varclass.data.split import Split
 from varclass.evaluation.predicting import Predictor
@@ -33,7 +34,7 @@ class Verdict:
 
 
 def judge(run: Run, files: Sequence[Path], alpha: float = 0.1, device: str = "cpu") -> list[Verdict]:
-    """Predict files: images, .npy or .npz arrays (their array "x"), .txt with a text on each line."""
+    """Predict files: images, .npy or .npz arrays (their array "x") as fit takes them, .txt with a text on each line."""
     task = Task.from_dict(run.record["task"])
     names, split = read_inputs(files, task)
     predictions = Predictor(run.load_model(device), task, torch.device(device)).predict(split)
@@ -74,7 +75,7 @@ def _read(file: Path, task: Task) -> np.ndarray:
         channels, height, width = task.shape
         return np.asarray(ImageFiles([file], (height, width), channels, resize=True))
     if suffix == ".txt" and task.kind == "text":
-        return np.array(file.read_text(encoding="utf-8").splitlines(), dtype=object)
+        return np.array(read_text(file).splitlines(), dtype=object)
     if suffix in (".npy", ".npz") and task.kind != "text":
         return _as_inputs(file, _read_array(file), task)
     wanted = {"image": "images, .npy or .npz", "vector": ".npy or .npz", "text": ".txt with a text on each line"}[task.kind]
@@ -96,9 +97,8 @@ def _read_array(file: Path) -> np.ndarray:
 
 def _as_inputs(file: Path, array: np.ndarray, task: Task) -> np.ndarray:
     if task.kind == "vector":
-        if array.ndim != 2 or array.shape[1:] != task.shape or not np.issubdtype(array.dtype, np.number):
+        if array.ndim != 2 or array.shape[1:] != task.shape or array.dtype.kind not in "fiu":
             raise ValueError(f"{file}: expected numbers of shape (N, {task.shape[0]}); got {array.dtype} {array.shape}")
-        return array.astype(np.float32)
-    if array.dtype != np.uint8 or array.ndim != 4 or array.shape[-1] not in (1, 3):
-        raise ValueError(f"{file}: expected uint8 images (N, height, width, 1 or 3); got {array.dtype} {array.shape}")
-    return np.asarray(as_task(Split("image", array, np.full(len(array), -1), task.classes), task).inputs)
+        return checked_vectors(file, array)
+    images = checked_images(file, array)
+    return np.asarray(as_task(Split("image", images, np.full(len(images), -1), task.classes), task).inputs)

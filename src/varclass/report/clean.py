@@ -54,7 +54,7 @@ def reliability(held: Sequence[tuple[int, Group]]) -> Markup | None:
                 found = row.curves.get("reliability", {column: [] for column in BINS})
                 bins = [dict(zip(BINS, each, strict=True)) for each in zip(*(found[column] for column in BINS), strict=True)]
                 rows += [[group.label, method, group.first.seed, row.n, *each.values()] for each in bins]
-                heading = f"{group.label}, {name}: ECE {ece.interval(pooled(group, 'ece', 'clean', method))}%"
+                heading = f"{group.label}, {name}: ECE {ece.cut(pooled(group, 'ece', 'clean', method))}%"
                 alt = f"ECE {ece.text(row.scores['ece'])} over n = {row.n} test samples"
                 panels.append((heading, diagram(bins, position, f"{group.label}, {name}", row.n, alt)))
     if not rows:
@@ -111,11 +111,14 @@ def conformal(groups: Sequence[Group]) -> Markup | None:
 def label_shift(groups: Sequence[Group]) -> Markup | None:
     """Accuracy and NLL on test samples with other class frequencies, by p(y)."""
     lines = [Line((group.label,), group, "clean", "label-prior") for group in groups]
-    ratio = {row.condition.get("label_shift") for line in lines for row in line.rows}
+    rows = [row for line in lines for row in line.rows]
+    ratio = {row.condition.get("label_shift") for row in rows}
     caption = (
         f"Test samples drawn so that the most frequent class is {', '.join(f'{each:g}' for each in ratio if each)} times the "
         "rarest; p(y) as trained, as it truly is, and as estimated from the unlabeled samples."
     )
+    if any(row.scores.get("nll_estimated") == math.inf for row in rows):
+        caption += " An infinite NLL: the estimate has probability 0 for a class that occurs."
     names = ("trained", "true", "estimated")
     scores = [f"{score}_{name}" for score in ("accuracy", "nll") for name in names]
     return score_table("Label shift", ("model",), lines, scores, caption)

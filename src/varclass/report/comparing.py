@@ -20,6 +20,13 @@ SCORES = {
     "mahalanobis": "Mahalanobis distance",
     "energy": "energy",
 }
+MEASURED = {  # what the numbers of a score are: turned so that higher is more in-distribution
+    "max_probability": "log max p(y|x)",
+    "entropy": "-entropy, nats",
+    "log_evidence": "log p(z)",
+    "mahalanobis": "-squared Mahalanobis distance",
+    "energy": "-energy",
+}
 
 
 def compare(groups: Sequence[Group]) -> list[tuple[Group, Group, list[Comparison]]]:

@@ -104,11 +104,15 @@ def section(title: str, *children: Any) -> Markup:
 
 
 def _cell(value: Any) -> Markup:
-    return tag("td", value, class_="number" if _numeric(value) else "long" if len(str(value)) > LONG else None)
+    text, numeric = str(value), _numeric(value)
+    kind = ("number ends" if "(" in text else "number") if numeric else "long" if len(text) > LONG else None
+    return tag("td", value, class_=kind)
 
 
 def _numeric(value: Any) -> bool:
-    return bool(re.fullmatch(r"[-\d.,:±%e to]*\d[-\d.,:±%e to]*( points)?", str(value))) or str(value) == "no data"
+    """Numbers, intervals, differences, and what stands for a number that there is not."""
+    marks = r"[-\d.,:±%e tof()\xa0]*"
+    return bool(re.fullmatch(rf"{marks}\d{marks}( points)?", str(value))) or str(value) in ("no data", "infinite")
 
 
 def _guarded(value: Any) -> Any:

@@ -12,6 +12,7 @@ from varclass.report.reading import Evaluated
 SIZES = ("data.limit", "data.per_class")  # of the training set: a curve, not a name
 # what an objective chooses for itself: a name only within an objective
 IMPLIED = ("head.beta", "head.label_prior", "head.covariance", "head.means", "head.separation", "head.posterior")
+FOLDS = "data.cross_fit"  # the default settles by them where little is held out; the data are the same
 BASELINE = "ce"
 
 
@@ -32,7 +33,10 @@ class Group:
     @property
     def context(self) -> tuple[tuple[str, str], ...]:
         """What a fair comparison holds fixed: data and encoder."""
-        return tuple((name, str(value)) for name, value in self.settings.items() if name.startswith(("data.", "encoder.")))
+        fixed = {
+            name: value for name, value in self.settings.items() if name.startswith(("data.", "encoder.")) and name != FOLDS
+        }
+        return tuple((name, str(value)) for name, value in fixed.items())
 
 
 def group_runs(runs: Iterable[Evaluated]) -> list[Group]:
@@ -42,6 +46,8 @@ def group_runs(runs: Iterable[Evaluated]) -> list[Group]:
     """
     runs = list(runs)
     flat = [settings_of(run) for run in runs]
+    if not _tells_apart(FOLDS, runs, flat):
+        flat = [{name: value for name, value in settings.items() if name != FOLDS} for settings in flat]
     names = _differing(flat)
     members: dict[tuple[tuple[str, str], ...], dict[tuple[Any, ...], dict[int, Evaluated]]] = {}
     chosen: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
@@ -78,6 +84,15 @@ def settings_of(run: Evaluated) -> dict[str, Any]:
     _flatten(run.spec, "", flat)
     flat.pop("seed", None)
     return flat
+
+
+def _tells_apart(name: str, runs: list[Evaluated], flat: list[dict[str, Any]]) -> bool:
+    """Whether two runs differ in this setting alone."""
+    rest = {
+        (run.seed, str(sorted((each, str(v)) for each, v in s.items() if each != name)))
+        for run, s in zip(runs, flat, strict=True)
+    }
+    return len(rest) < len(runs)
 
 
 def _flatten(values: Mapping[str, Any], prefix: str, into: dict[str, Any]) -> None:

@@ -12,18 +12,20 @@ from varclass.report.figure import Sheet, figure, section, slug
 from varclass.report.groups import Group, holding
 from varclass.report.markup import Markup, data_block, number, tag
 from varclass.report.mistakes import named
-from varclass.report.palette import color, marker, swatch
+from varclass.report.palette import class_color, class_marker, class_swatch
+from varclass.report.pooling import rows_of
 from varclass.report.score_table import Line, score_table
 
 SIZE, EDGE = 380, 14
-NAMED = 20  # classes: with more, names in the plane would only cover it
+NAMED = 20  # classes: with more, names and contours in the plane would only cover it
+NEAR = 10.0  # where two names would hide each other, in the drawing
 View = tuple[Group, Mapping[str, Any]]
 FIT = ("mean_rms", "variance", "skewness_rms", "kurtosis", "rejected", "kl")
 
 
 def latents(groups: Sequence[Group]) -> Markup | None:
     """The section, or None if neither a view nor a score was made."""
-    lines = [Line((group.label,), group, "latents", "raw", None, {"class": "all"}) for _, group in holding(groups, "latents")]
+    lines = [_line(group) for _, group in holding(groups, "latents")]
     caption = (
         "Test latents standardized by their class's prior, mean over classes: mean, skewness, kurtosis and KL 0, variance 1 "
         "where q(z|y) is p(z|y). Rejected: dimensions that a Kolmogorov-Smirnov test tells from N(0, 1)."
@@ -37,6 +39,12 @@ def latents(groups: Sequence[Group]) -> Markup | None:
     several = len(sets) > 1  # models of different classes cannot share a filter
     drawn = [scatter(views, f"Latents {place}" if several else "Latents") for place, views in enumerate(sets.values(), start=1)]
     return section("Latent space", drawn, fit) if drawn or fit else None
+
+
+def _line(group: Group) -> Line:
+    match = {"class": "all"}
+    dims = {int(row.condition["dim"]) for row in rows_of(group.first, "latents", **match) if "dim" in row.condition}
+    return Line((group.label,), group, "latents", "raw", None, match, {"rejected": max(dims)} if dims else {})
 
 
 def classes_of(group: Group, view: Mapping[str, Any]) -> list[str]:
@@ -71,7 +79,7 @@ def scatter(views: Sequence[View], name: str) -> Markup:
 def plane(view: Mapping[str, Any], classes: Sequence[str], title: str) -> tuple[Markup, list[tuple[float, float]]]:
     """The drawing, and where each sample lies in it. Both axes have the same scale, so that distances are true."""
     points = np.array(view["points"], dtype=float).reshape(-1, 2)
-    priors = [_ellipse(prior) for prior in view.get("priors", [])]
+    priors = [_ellipse(prior) for prior in view.get("priors", [])] if len(classes) <= NAMED else []
     corners = [mean + sign * 2 * radii.max() for mean, radii, _ in priors for sign in (-1, 1)]
     cloud = np.concatenate([points, *(corner[None] for corner in corners)])
     low, high = cloud.min(0), cloud.max(0)
@@ -79,12 +87,12 @@ def plane(view: Mapping[str, Any], classes: Sequence[str], title: str) -> tuple[
     center = (low + high) / 2
     places = np.array([SIZE / 2, SIZE / 2]) + (points - center) * scale * np.array([1, -1])
     contours = [_contour(mean, radii, angle, center, scale, series) for series, (mean, radii, angle) in enumerate(priors)]
-    names = _names(priors, center, scale, classes) if len(classes) <= NAMED else []
+    names = _names(priors, center, scale, classes)
     dots = [
         tag(
             "path",
-            d=f"M{number(x)} {number(y)}{marker(_series(label, classes))}",
-            class_=f"point {color(_series(label, classes))}" + ("" if label == to else " wrong"),
+            d=f"M{number(x)} {number(y)}{class_marker(_series(label, classes))}",
+            class_=f"point {class_color(_series(label, classes))}" + ("" if label == to else " wrong"),
             data_class=label,
         )
         for (x, y), label, to in zip(places, view["label"], view["predicted"], strict=True)
@@ -94,7 +102,7 @@ def plane(view: Mapping[str, Any], classes: Sequence[str], title: str) -> tuple[
     alt += (
         f", with the contours of {len(priors)} class priors at 1 and 2 sigma."
         if priors
-        else "; this prior has no contours to draw."
+        else "; without contours of the class priors."
     )
     body = tag("desc", alt), contours, tag("g", dots, class_="points"), names
     drawn = tag("svg", *body, viewBox=f"0 0 {SIZE} {SIZE}", role="img", aria_label=f"{title}. {alt}", class_="plot plane")
@@ -114,16 +122,35 @@ def _contour(mean: np.ndarray, radii: np.ndarray, angle: float, center: np.ndarr
         tag("ellipse", cx=float(x), cy=float(y), rx=float(k * radii[0] * scale), ry=float(k * radii[1] * scale), transform=turn)
         for k in (1, 2)
     ]
-    return tag("g", rings, class_=f"contour {color(series)}", data_class=series)
+    return tag("g", rings, class_=f"contour {class_color(series)}", data_class=series)
 
 
 def _names(priors: Sequence[Any], center: np.ndarray, scale: float, classes: Sequence[str]) -> list[Markup]:
-    drawn = []
-    for series, ((mean, _, _), name) in enumerate(zip(priors, classes, strict=False)):
-        x, y = SIZE / 2 + (mean - center) * scale * np.array([1, -1])
-        text = name if len(name) <= 14 else name[:13] + "…"
-        drawn.append(tag("text", text, x=float(x), y=float(y) + 4, text_anchor="middle", class_="name", data_class=series))
-    return drawn
+    """A name at each mean; where means coincide, one text for all of them."""
+    places: list[tuple[np.ndarray, list[int]]] = []
+    for series, (mean, _, _) in enumerate(priors):
+        place = SIZE / 2 + (mean - center) * scale * np.array([1, -1])
+        held = next((held for other, held in places if np.linalg.norm(place - other) < NEAR), None)
+        if held is None:
+            places.append((place, [series]))
+        else:
+            held.append(series)
+    return [
+        tag(
+            "text",
+            f"{len(held)} classes" if len(held) > 1 else _short(classes[held[0]]),
+            x=float(x),
+            y=float(y) + 4,
+            text_anchor="middle",
+            class_="name",
+            data_class=" ".join(map(str, held)),
+        )
+        for (x, y), held in places
+    ]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 14 else name[:13] + "…"
 
 
 def _series(label: int, classes: Sequence[str]) -> int:
@@ -136,7 +163,7 @@ def _filter(views: Sequence[View]) -> Markup:
     if any(label < 0 for _, view in views for label in view["label"]):
         names.append((-1, "no class"))
     tick = {"type": "checkbox", "checked": True, "class_": "class-filter", "autocomplete": "off"}
-    boxes = [tag("label", tag("input", value=i, **tick), swatch(_series(i, classes), False), name) for i, name in names]
+    boxes = [tag("label", tag("input", value=i, **tick), class_swatch(_series(i, classes)), name) for i, name in names]
     buttons = [tag("button", text, type="button", data_classes=what) for text, what in (("All", "all"), ("None", "none"))]
     wrong = tag("label", tag("input", type="checkbox", class_="only-wrong", autocomplete="off"), "mistakes only")
     return tag(
@@ -152,6 +179,8 @@ def _caption(views: Sequence[View]) -> str:
     text = f"{how}; n = {n} of the test split. Mistakes have a strong edge. Point at a sample, touch it, or use the arrow keys."
     if not with_priors:
         return text + " These priors are not Gaussian: they have no contours here."
+    if len(classes_of(*views[0])) > NAMED:
+        return text + f" More than {NAMED} classes: without the ellipses of p(z|y), which would cover the samples."
     missing = [group.label for group, view in views if not view.get("priors")]
     text += " Ellipses: p(z|y) at 1 and 2 sigma, projected."
     return text + (f" {', '.join(missing)}: not Gaussian, no contours." if missing else "")

@@ -10,13 +10,18 @@ from varclass.metrics.intervals import Interval
 
 @dataclass(frozen=True)
 class Measure:
-    """A score: `better` is +1 where more is better, -1 where less is, 0 where neither is; `percent` for shares."""
+    """A score: `better` is +1 where more is better, -1 where less is, 0 where neither is; `percent` for shares.
+
+    It lies between `least` and `most`, though a t-interval over few seeds may not.
+    """
 
     key: str
     name: str
     better: int = 0
     percent: bool = False
     digits: int = 3
+    least: float = 0.0
+    most: float | None = None  # None: 1 for shares, otherwise without end
 
     @property
     def heading(self) -> str:
@@ -69,6 +74,28 @@ class Measure:
         width = f"{half:.{digits}f}" if abs(found.mean) >= 1 and not self.percent else self.bare(half, digits)
         return f"{self.bare(found.mean, digits)} ± {width}"
 
+    def ends(self, found: Interval, most: float | None = None) -> tuple[float, float]:
+        """The interval's ends, cut to the possible values.
+
+        >>> MEASURES["accuracy"].ends(Interval(0.328, -1.451, 2.107, 0.198, 2, 0.95))
+        (0.0, 1.0)
+        """
+        limits = (most, self.most, 1.0 if self.percent else math.inf)
+        return max(found.low, self.least), min(found.high, next(limit for limit in limits if limit is not None))
+
+    def cut(self, found: Interval, most: float | None = None) -> str:
+        r"""As `interval`, but where it holds impossible values its ends instead, without them.
+
+        >>> MEASURES["nll"].cut(Interval(0.3, 0.2, 0.4, 0.01, 2, 0.95))
+        '.300 ± .100'
+        >>> MEASURES["nll"].cut(Interval(0.3, -1.0, 1.6, 0.1, 2, 0.95))
+        '.300 (.000\xa0to\xa01.600)'
+        """
+        low, high = self.ends(found, most)
+        if math.isnan(found.mean) or math.isnan(found.high) or (low, high) == (found.low, found.high):
+            return self.interval(found)
+        return f"{self.bare(found.mean)} ({self.bare(low)}\xa0to\xa0{self.bare(high)})"
+
 
 def short(value: float, digits: int) -> str:
     """A number below 1 without its leading zero.
@@ -91,8 +118,8 @@ MEASURES = {
         Measure("ece_15", "ECE (15 bins)", -1, True),
         Measure("adaptive_ece", "adaptive ECE", -1, True),
         Measure("classwise_ece", "classwise ECE", -1, True),
-        Measure("brier", "Brier", -1),
-        Measure("aurc", "AURC", -1, digits=4),
+        Measure("brier", "Brier", -1, most=2.0),
+        Measure("aurc", "AURC", -1, digits=4, most=1.0),
         Measure("auroc", "AUROC", 1, True),
         Measure("aupr_in", "AUPR in", 1, True),
         Measure("aupr_out", "AUPR out", 1, True),
@@ -110,12 +137,12 @@ MEASURES = {
         Measure("mean_rms", "mean, RMS"),
         Measure("variance", "variance"),
         Measure("skewness_rms", "skewness, RMS"),
-        Measure("kurtosis", "kurtosis"),
+        Measure("kurtosis", "kurtosis", least=-math.inf),
         Measure("rejected", "dimensions rejected"),
         Measure("kl", "KL, nats"),
         Measure("entropy", "entropy, nats"),
         Measure("on_two", "p(y) on the two classes", 0, True),
-        Measure("gain", "accuracy gain", 1, True),
-        Measure("slope", "accuracy gain per tenfold samples", 0, True),
+        Measure("gain", "accuracy gain", 1, True, least=-1.0),
+        Measure("slope", "accuracy gain per tenfold samples", 0, True, least=-math.inf, most=math.inf),
     )
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from varclass.report.axes import linear
-from varclass.report.comparing import SCORES, outlier_name
+from varclass.report.comparing import MEASURED, SCORES, outlier_name
 from varclass.report.figure import Sheet, columns_for, figure, legend, section
 from varclass.report.groups import Group, holding
 from varclass.report.markup import Markup, tag
@@ -40,7 +40,9 @@ def outliers(groups: Sequence[Group]) -> Markup | None:
         for _, group in held
     ]
     caption = (
-        "Inside (the test split) is the positive side; n counts both. FPR95: the share of outliers that 95% recall lets in."
+        "Inside (the test split) is the positive side; n counts both. FPR95: the share of outliers that 95% recall lets in. "
+        "Every score is turned so that higher is more like the test split: "
+        f"{'; '.join(dict.fromkeys(MEASURED.get(score, score) for _, score in pairs))}."
     )
     drawn = []
     for name in dict.fromkeys(name for name, _ in pairs):
@@ -86,7 +88,7 @@ def histograms(held: Held, name: str, scores: Sequence[str]) -> Markup | None:
                 rows += [[group.label, score, group.first.seed, *each] for each in bins]
                 heading = f"{SCORES.get(score, score)}, {group.label}"
                 if all(low is not None and high is not None for low, high, _, _ in bins):
-                    panels.append((heading, _histogram(bins, position, heading)))
+                    panels.append((heading, _histogram(bins, position, heading, MEASURED.get(score, "score"))))
     if not panels:
         return None
     keys = [
@@ -97,17 +99,17 @@ def histograms(held: Held, name: str, scores: Sequence[str]) -> Markup | None:
         f"Score histograms, {outlier_name(name)}",
         panels,
         Sheet(("model", "score", "seed", "low", "high", "inside", "outside"), rows),
-        f"{_about(held, name)} Higher is more like the test split; the outermost 1% at each end is counted in the last bin.",
+        f"{_about(held, name)} The outermost 1% at each end is counted in the last bin.",
         tag("ul", keys, class_="legend"),
         columns=columns_for(len(held)),
     )
 
 
-def _histogram(bins: Sequence[tuple[float, float, int, int]], series: int, heading: str) -> Markup:
+def _histogram(bins: Sequence[tuple[float, float, int, int]], series: int, heading: str, label: str) -> Markup:
     totals = [max(sum(each[side] for each in bins), 1) for side in (2, 3)]
     shares = [(low, high, inside / totals[0], outside / totals[1]) for low, high, inside, outside in bins]
     edges = [edge for low, high, _, _ in shares for edge in (low, high)]
-    x = linear("score", edges)
+    x = linear(label, edges)
     top = max(max(inside, outside) for _, _, inside, outside in shares)
     panel = Panel(x, linear("share", [0, top], True), height=190)
     for low, high, inside, _ in shares:

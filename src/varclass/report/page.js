@@ -45,7 +45,7 @@
       for (const panel of panels) {
         panel.points.forEach((point, i) => panel.marks[i].classList.toggle("off", !visible(point)));
         for (const each of panel.box.querySelectorAll(".contour, .name")) {
-          each.classList.toggle("off", hidden.has(Number(each.dataset.class)));
+          each.classList.toggle("off", each.dataset.class.split(" ").every((label) => hidden.has(Number(label))));
         }
         leave(panel);
       }

@@ -76,7 +76,8 @@ def _alone(group: Group) -> str:
     parts = []
     for score in ("accuracy", "nll", "ece"):
         found, measure = pooled(group, score, "clean"), MEASURES[score]
-        ends = "" if math.isnan(found.low) else f" (95% interval {measure.bare(found.low)} to {measure.bare(found.high)})"
+        low, high = map(measure.bare, measure.ends(found))
+        ends = "" if math.isnan(found.low) else f" (95% interval {low} to {high})"
         parts.append(f"{measure.name} {measure.text(found.mean)}{ends}")
     seeds = f"{len(group.runs)} seeds" if len(group.runs) > 1 else "one seed: no interval"
     return f"{', '.join(parts)}; {seeds}. There is nothing to compare it with."

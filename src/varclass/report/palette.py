@@ -1,6 +1,7 @@
 """Colors, dashes and markers: Okabe and Ito's palette, and a second cue beside every color.
 
 Three of its colors are too pale on white; they are darkened until they stand out 3 to 1, as WCAG asks of graphics.
+Classes have ten colors of their own, far apart to most eyes, and markers that differ wherever other eyes confuse two.
 """
 
 from __future__ import annotations
@@ -24,8 +25,18 @@ COLORS = {  # name: (light, dark)
     "c5": ("#3f97cc", "#8fd0f7"),  # sky blue
     "c6": ("#968c00", "#f0e442"),  # yellow
     "c7": ("#4d4d4d", "#c8c8c8"),  # black
+    "k0": ("#0a5fd0", "#3d82f5"),  # blue
+    "k1": ("#e06a00", "#ff9a3d"),  # orange
+    "k2": ("#0f8a3a", "#35c46a"),  # green
+    "k3": ("#6a1fb0", "#c4a0ff"),  # purple
+    "k4": ("#a08600", "#e8cf2e"),  # gold
+    "k5": ("#0a97b5", "#45cbe8"),  # cyan
+    "k6": ("#e0479e", "#ff7ac6"),  # pink
+    "k7": ("#3f3f3f", "#d8d8d8"),  # black
+    "k8": ("#b3122e", "#ff4a5e"),  # red
+    "k9": ("#8a5320", "#a8744a"),  # brown
 }
-SERIES = 8
+SERIES, CLASSES = 8, 10
 DASHES = ("none", "7 3", "2 3", "9 3 2 3", "5 2 1 2 1 2", "12 4", "1 2", "4 4")
 MARKERS = (  # paths relative to their center
     "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z",  # disk
@@ -35,6 +46,7 @@ MARKERS = (  # paths relative to their center
     "m-1.2 -3.6h2.4v2.4h2.4v2.4h-2.4v2.4h-2.4v-2.4h-2.4v-2.4h2.4z",  # plus
 )
 SHAPES = (0, 1, 2, 3, 4, 1, 0, 2)  # never the same for two colors that some eyes confuse
+CLASS_SHAPES = (0, 1, 2, 1, 4, 2, 3, 4, 0, 3)
 
 
 def color(position: int) -> str:
@@ -52,6 +64,22 @@ def marker(position: int) -> str:
     return MARKERS[(SHAPES[position % SERIES] + position // SERIES) % len(MARKERS)]
 
 
+def class_color(label: int) -> str:
+    """The CSS class that gives the color of a class."""
+    return f"k{label % CLASSES}"
+
+
+def class_marker(label: int) -> str:
+    """The marker of a class: together with the color it differs for the first fifty."""
+    return MARKERS[(CLASS_SHAPES[label % CLASSES] + label // CLASSES) % len(MARKERS)]
+
+
+def class_swatch(label: int) -> Markup:
+    """A class as the filter shows it."""
+    dot = tag("path", d=f"M7 7{class_marker(label)}", class_="mark")
+    return tag("svg", dot, class_=f"swatch {class_color(label)}", width=14, height=14, aria_hidden="true")
+
+
 def swatch(position: int, line: bool = True) -> Markup:
     """A series as a legend shows it."""
     stroke = tag("path", d="M2 7H30", class_="line", stroke_dasharray=dash(position)) if line else None
@@ -66,7 +94,8 @@ def variables() -> str:
         "".join(f"--{name}:{pair[theme]};" for name, pair in COLORS.items()) + f"color-scheme:{scheme}"
         for theme, scheme in enumerate(("light", "dark"))
     )
-    classes = "".join(f".c{i}{{--c:var(--c{i})}}" for i in range(SERIES))
+    named = [f"c{i}" for i in range(SERIES)] + [f"k{i}" for i in range(CLASSES)]
+    classes = "".join(f".{name}{{--c:var(--{name})}}" for name in named)
     return (
         f":root{{{light}}}\n"
         f"@media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"

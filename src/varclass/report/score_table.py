@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from varclass.metrics.intervals import Interval
 from varclass.report.figure import Sheet, table
 from varclass.report.groups import Group
 from varclass.report.markup import Markup
@@ -14,6 +15,8 @@ from varclass.report.pooling import Key, by_seed, pooled, rows_of, span
 from varclass.report.reading import Row
 
 INTERVAL = "Mean ± half the width of the 95% t-interval over seeds; a single seed has none."
+ABOUT = ("n", "bins", "split", "seeds")
+CUT = "In parentheses: its ends, where impossible values are cut off."
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,7 @@ class Line:
     method: str = "raw"
     keys: tuple[Key, ...] | None = None
     match: dict[str, Any] = field(default_factory=dict)
+    of: dict[str, int] = field(default_factory=dict)  # by score: out of how many
 
     @property
     def rows(self) -> list[Row]:
@@ -46,22 +50,35 @@ class Line:
 def score_table(
     title: str, leads: Sequence[str], lines: Iterable[Line], scores: Sequence[str], caption: str = ""
 ) -> Markup | None:
-    """A table of these scores; None if no line has a row. The CSV has every number of it, and each seed's."""
+    """A table of these scores; None if no line has a row. The CSV has every number of it, and each seed's.
+
+    Bins and split stand in the caption where all lines have the same.
+    """
     held = [line for line in lines if line.rows]
     if not held:
         return None
-    binned = any(line.about[1] for line in held)
+    abouts = [line.about for line in held]
+    told = {name: {about[place] for about in abouts} for place, name in enumerate(ABOUT)}
+    kept = [name for name in ABOUT if name in ("n", "seeds") or len(told[name]) > 1]
     shown, long = [], []
-    for line in held:
-        n, bins, split, seeds = line.about
+    for line, (n, bins, split, seeds) in zip(held, abouts, strict=True):
         found = {score: pooled(line.group, score, line.suite, line.method, keys=line.keys, **line.match) for score in scores}
-        cells = [MEASURES[score].interval(interval) for score, interval in found.items()]
-        shown.append([*line.cells, *cells, n, *([bins] if binned else []), split, seeds])
+        beside = dict(zip(ABOUT, (n, bins, split, seeds), strict=True))
+        shown.append([*line.cells, *(_cell(line, *each) for each in found.items()), *(beside[name] for name in kept)])
         for score, interval in found.items():
             each = by_seed(line.group, score, line.suite, line.method, keys=line.keys, **line.match)
             numbers = [interval.mean, interval.low, interval.high, interval.sd, interval.n, interval.note]
             values = " ".join(f"{seed}:{value!r}" for seed, value in each.items())
             long.append([*line.cells, score, *numbers, n, bins, split, values])
-    columns = [*leads, *(MEASURES[score].heading for score in scores), "n", *(["bins"] if binned else []), "split", "seeds"]
+    columns = [*leads, *(MEASURES[score].heading for score in scores), *kept]
     names = [*leads, "score", "mean", "low", "high", "sd", "seeds", "note", "n", "bins", "split", "seed:value"]
-    return table(title, columns, shown, Sheet(names, long), f"{caption} {INTERVAL}".strip())
+    alike = [f"{each} {name}" for name in ("bins", "split") for each in told[name] if each and name not in kept]
+    cut = CUT if any("(" in cell for row in shown for cell in row[len(leads) :]) else ""
+    text = (caption, f"{', '.join(alike).capitalize()}." if alike else "", INTERVAL, cut)
+    return table(title, columns, shown, Sheet(names, long), " ".join(each for each in text if each))
+
+
+def _cell(line: Line, score: str, found: Interval) -> str:
+    most = line.of.get(score)
+    text = MEASURES[score].cut(found, most)
+    return text if most is None else f"{text} of {most}"

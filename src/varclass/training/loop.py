@@ -12,7 +12,7 @@ from varclass.training.batches import Plan, Source, seed_everything
 from varclass.training.crossfit import CrossFit, spec_of_fold, wants_folds
 from varclass.training.defaults import complete
 from varclass.training.interruption import Interrupted
-from varclass.training.launch import Launch, make_accelerator, make_deterministic, world_size
+from varclass.training.launch import Launch, check_device, make_accelerator, make_deterministic, world_size
 from varclass.training.model import build_model
 from varclass.training.reporting import Reporter
 from varclass.training.runs import FAILED, RUNNING, STOPPED, Run
@@ -59,7 +59,10 @@ def resume(
 def _fit(
     path: Path, spec: RunSpec, data: TrainingData, data_root: str | Path | None, launch: Launch, reporter: Reporter
 ) -> Run:
+    if launch.device:
+        check_device(launch.device)
     if (path / "record.json").is_file() and (run := Run.open(path)).finished:
+        _check_same_data(run, spec, data)
         run.tidy()  # if it was killed before it could
         return run
     # What a spec has wrong shows before there is a folder for it, and before processes meet: one that left with an error would
@@ -77,8 +80,7 @@ def _fit(
         run = Run.open(path)
         if run.finished:  # by another process, since we looked
             return run
-        if run.record["fingerprint"] != data.fingerprint:
-            raise ValueError(f"{path} began on other data than {spec.data.name} holds now; train it in another --runs-dir")
+        _check_same_data(run, spec, data)
         make_deterministic(launch)
         if spec.data.fold is None:
             reporter.open(run)
@@ -89,6 +91,11 @@ def _fit(
         held.callback(reporter.end)
         trainer.train()
     return run
+
+
+def _check_same_data(run: Run, spec: RunSpec, data: TrainingData) -> None:
+    if run.record["fingerprint"] != data.fingerprint:
+        raise ValueError(f"{run.path} began on other data than {spec.data.name} holds now; train it in another --runs-dir")
 
 
 def _cross_fit(

@@ -110,6 +110,7 @@ class Run:
 
     def load_model(self, device: str | torch.device = "cpu") -> Classifier:
         """The trained classifier in eval mode, without its training data."""
+        from safetensors import SafetensorError  # noqa: PLC0415
         from safetensors.torch import load_file  # noqa: PLC0415
 
         if not self.finished:
@@ -118,7 +119,12 @@ class Run:
         spec, record = self.spec, self.record
         samples = record["samples"]["train"] + (0 if spec.data.fold is None else record["samples"]["validation"])
         model = build_model(spec, Task.from_dict(record["task"]), samples=samples)
-        model.load_state_dict(load_file(self.weights))
+        try:
+            model.load_state_dict(load_file(self.weights))
+        except (SafetensorError, RuntimeError) as error:
+            raise ValueError(
+                f"{self.weights}: expected the weights of this run; got {error}: train it again elsewhere"
+            ) from None
         return model.to(device).eval()
 
     @contextmanager

@@ -118,6 +118,7 @@ def test_the_filter_hides_a_class_everywhere_and_shows_it_again(opened):
     browser.run("document.querySelector('.class-filter[value=\"1\"]').click()")
     assert [browser.run(VISIBLE.format(panel)) for panel in (0, 1)] == [["0", "2"]] * 2
     assert browser.run("[...document.querySelectorAll('.contour.off')].map(e => e.dataset.class)") == ["1", "1"]
+    assert browser.run("[...document.querySelectorAll('.name.off')].map(e => e.textContent)") == ["dog", "dog"]
     browser.run("document.querySelector('[data-classes=none]').click()")
     assert browser.run(VISIBLE.format(0)) == []
     browser.run("document.querySelector('[data-classes=all]').click(); document.querySelector('.only-wrong').click()")
@@ -169,6 +170,11 @@ def test_nothing_sticks_out_of_the_page(opened, width):
         f"e.getBoundingClientRect().right > {width} + 1).map(e => e.tagName + ' ' + e.textContent.slice(0, 30))"
     )
     assert json.dumps(out) == "[]"
+
+
+def test_the_scores_need_no_scrolling_at_1300_pixels(opened):
+    browser = opened(width=1300)
+    assert browser.run("[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length") == 0
 
 
 def test_it_prints(opened):

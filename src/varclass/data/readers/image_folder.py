@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +10,10 @@ import numpy as np
 from varclass.data.errors import DataError
 from varclass.data.files import read_lines
 from varclass.data.images import SUFFIXES, ImageFiles, settled, survey
-from varclass.data.sampling import carve
+from varclass.data.sampling import set_test_aside
 from varclass.data.split import Split
 
 PARTS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
-TEST_SHARE, TEST_SEED = 0.2, 0
-log = logging.getLogger(__name__)
 
 
 def read_own_folder(root: Path, size: int | tuple[int, int] | None = None) -> dict[str, Split]:
@@ -36,8 +33,7 @@ def read_own_folder(root: Path, size: int | tuple[int, int] | None = None) -> di
     listed = {split: list_images(folder, classes) for split, folder in parts.items()}
     splits = _read(listed, classes, size)
     if len(parts) == 1:
-        splits["train"], splits["test"] = carve(splits["train"], TEST_SHARE, TEST_SEED)
-        log.warning("%s has no test folder: a stratified fifth is the test split, n = %d", root, len(splits["test"]))
+        splits["train"], splits["test"] = set_test_aside(root, splits["train"])
     return splits
 
 
@@ -74,7 +70,8 @@ def _read(
     sizes, channels = survey([path for files, _ in listed.values() for path in files])
     if size is None and len(sizes) > 1:
         some = ", ".join(f"{height}x{width}" for height, width in sorted(sizes)[:3])
-        raise DataError(f"expected images of one size; got {len(sizes)} sizes ({some}, ...): say the size to scale them to")
+        hint = "scale them all with --image-size 64 (load: size=64)"
+        raise DataError(f"expected images of one size; got {len(sizes)} sizes ({some}, ...): {hint}")
     common = (size, size) if isinstance(size, int) else size or next(iter(sizes))
     splits = {}
     for split, (files, labels) in listed.items():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +13,13 @@ import numpy as np
 
 from varclass.data.errors import DataError
 from varclass.data.files import read_lines, read_text
-from varclass.data.sampling import carve
+from varclass.data.sampling import set_test_aside
 from varclass.data.split import Split
 
 FORMATS = (".csv", ".jsonl")
 PARTS = {"train": ("train",), "validation": ("validation", "val", "dev"), "test": ("test",)}
 TEXTS = (("text",), ("sentence1", "sentence2"), ("premise", "hypothesis"))
 LABELS = ("label", "gold_label")
-TEST_SHARE, TEST_SEED = 0.2, 0
-log = logging.getLogger(__name__)
 Row = tuple[int, tuple[str, ...], str]  # line number, one text or two, the name of the class
 
 
@@ -71,7 +68,7 @@ def text_split(path: Path, rows: Iterable[Row], classes: tuple[str, ...]) -> Spl
 def read_own_tables(path: Path) -> dict[str, Split]:
     """A user's folder with train and test (and validation) files, or one file of which a stratified fifth becomes the test.
 
-    A .csv file names its columns in the first line; both formats need "text" (or "sentence1" and "sentence2") and "label".
+    A .csv file names its columns in the first line; TEXTS and LABELS are the names both formats need.
     The classes are the labels that train has, sorted.
     """
     if path.is_dir():
@@ -89,8 +86,7 @@ def read_own_tables(path: Path) -> dict[str, Split]:
     classes = tuple(sorted(names, key=int)) if whole else tuple(sorted(names))
     splits = {split: text_split(file, rows[split], classes) for split, file in parts.items()}
     if not path.is_dir():
-        splits["train"], splits["test"] = carve(splits["train"], TEST_SHARE, TEST_SEED)
-        log.warning("%s has no test file: a stratified fifth is the test split, n = %d", path, len(splits["test"]))
+        splits["train"], splits["test"] = set_test_aside(path, splits["train"])
     return splits
 
 
@@ -102,10 +98,7 @@ def has_tables(folder: Path) -> bool:
 def own_rows(path: Path) -> Iterator[Row]:
     """The rows of a user's table."""
     for number, row in _named_rows(path):
-        texts = next((names for names in TEXTS if set(names) <= set(row)), None)
-        label = next((name for name in LABELS if name in row), None)
-        if texts is None or label is None:
-            raise DataError(f"{path}: line {number}: expected text (or sentence1, sentence2) and label; got {', '.join(row)}")
+        texts, label = _columns(path, number, row)
         for name in (*texts, label):
             # a float or a bool as a label is more likely a mistake than a class
             if (
@@ -117,12 +110,24 @@ def own_rows(path: Path) -> Iterator[Row]:
         yield number, tuple(row[name] for name in texts), str(row[label])
 
 
+def _columns(path: Path, number: int, names: Collection[str]) -> tuple[tuple[str, ...], str]:
+    """Which columns hold the text, or the pair of texts, and the label."""
+    texts = next((wanted for wanted in TEXTS if set(wanted) <= set(names)), None)
+    label = next((name for name in LABELS if name in names), None)
+    if texts is None or label is None:
+        wanted = f"{' or '.join('+'.join(each) for each in TEXTS)}, and {' or '.join(LABELS)}"
+        came = ", ".join(names)[:80] or "none"
+        raise DataError(f"{path}: line {number}: expected the columns {wanted}; got {came}: rename them")
+    return texts, label
+
+
 def _named_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     if path.suffix == ".jsonl":
         yield from json_rows(path)
         return
     rows = csv_rows(path)
-    _, header = next(rows, (0, []))
+    first, header = next(rows, (1, []))
+    _columns(path, first, header)
     for number, row in rows:
         if len(row) != len(header):
             raise DataError(f"{path}: line {number}: expected {len(header)} columns; got {len(row)}")

@@ -329,6 +329,11 @@ class VariationalClassifier(ClassNamePrefixFeaturesOutMixin, TransformerMixin, C
         """log p(z), (N,): low for inputs unlike the training data."""
         return self._compute(X, Classifier.log_evidence)
 
+    def energy(self, X: Any) -> np.ndarray:
+        """-logsumexp of a softmax layer's outputs, (N,): high for inputs unlike the training data; with many classes it tells
+        more than `score_samples`."""
+        return self._compute(X, Classifier.energy)
+
     def transform(self, X: Any) -> np.ndarray:
         """Latents z, (N, latent_dim)."""
         return self._compute(X, Classifier.latent)
