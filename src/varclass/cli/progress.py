@@ -29,7 +29,7 @@ def quiet_libraries() -> None:
 
 
 def described(head: str) -> str:
-    """A head in a line: of what `repr` shows, what it was made with.
+    r"""A head in a line: of what `repr` shows, what it was made with.
 
     >>> described("VariationalHead(\n  8, 2, latent_dim=2\n  (projection): Identity()\n)")
     'VariationalHead(8, 2, latent_dim=2)'

@@ -33,7 +33,7 @@ def reproduce(
     full: Annotated[bool, typer.Option("--full/--quick", help="The paper's encoders and 5 seeds; or a small encoder, in minutes on a CPU.")] = False,
     seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many: 0, 1, 2, ...")] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
-    objectives: Annotated[str, typer.Option("--objectives", help="Some of ce, gm, vc, authors, vmf, mc-dropout, with commas between.")] = "",
+    objectives: Annotated[str, typer.Option("--objectives", help="Some of ce, gm, vc, pull (the default), authors, vmf, ..., with commas between.")] = "",
     only: Annotated[str, typer.Option("--only", help="Some of the data sets, with commas between.")] = "",
     encoders: Annotated[str, typer.Option("--encoders", help="Some of the encoders, with commas between.")] = "",
     results_dir: Annotated[Path, typer.Option("--results-dir", help="Results and pages; what lies there is not measured again.")] = Path("reproduced"),

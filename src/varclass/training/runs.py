@@ -114,8 +114,7 @@ class Run:
         from safetensors.torch import load_file  # noqa: PLC0415
 
         if not self.finished:
-            status = self.record["status"]
-            raise ValueError(f"{self.path} has no trained model yet ({status}): varclass fit --resume {self.path}")
+            raise ValueError(f"{self.path} has no trained model yet ({self.status}): varclass fit --resume {self.path}")
         spec, record = self.spec, self.record
         samples = record["samples"]["train"] + (0 if spec.data.fold is None else record["samples"]["validation"])
         model = build_model(spec, Task.from_dict(record["task"]), samples=samples)
