@@ -79,8 +79,8 @@ ALONE = {"softmax, temperature", "softmax, mixup", "sigma", "near", "simplex", "
 SETTLED = WHOLE | ALONE | set(VARIANTS)
 MIXUP = 0.2
 NEW = ("mixup", "softmax, mixup", "shared", *VARIANTS)
-SHORT = ("softmax, temperature", "default", "0.1/D", "1/D", "10/D", "simplex", "bottleneck")
-LONG = ("softmax, temperature", "default", "0.1/D", "0.3/D", "1/D", "3/D", "10/D", "30/D")
+SHORT = ("softmax, temperature", "default", "0.1/D", "1/D", "10/D", "near", "simplex", "bottleneck")
+LONG = ("softmax, temperature", "default", "0.1/D", "0.3/D", "1/D", "3/D", "10/D", "30/D", "near")
 UNEVEN = ("softmax", "softmax, temperature", "default", "10/D", "undivided", "smoothing")
 PLAN: dict[str, tuple[int, tuple[str, ...]]] = {  # seeds and forms of each task, where the command names no others
     **{task: (3, tuple(FORMS)) for task in ("ag_news:12", "ag_news:50", "ag_news:250", "clinc150:10")},
