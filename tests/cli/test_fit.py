@@ -111,6 +111,17 @@ def test_flags_override_the_file_and_the_complete_spec_is_written_back(call, fit
     assert only(tmp_path / "runs") == run
 
 
+@pytest.mark.parametrize(("limit", "n", "told"), [(300, 30, ", which it was settled by"), (100, 10, "")])
+def test_the_score_says_whether_the_same_samples_settled_the_model(limit, n, told, call, tmp_path):
+    result = call("fit", "digits", "--limit", limit, "--cross-fit", 0, "--epochs", 1, "--device", "cpu", "--runs-dir", tmp_path)
+    assert result.code == 0, result.stderr
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("validation (")]
+    assert line.startswith(f"validation (n={n}{told}): accuracy ")
+    heads = [line for line in result.stderr.splitlines() if line.startswith("head: ")]
+    assert all("separation=auto, now " in head for head in heads)
+    assert len(heads) == 2
+
+
 def test_the_same_settings_are_the_same_run_however_they_are_given(fit, tmp_path):
     result = fit("--objective", "vc", "--json", "--runs-dir", tmp_path)
     run = only(tmp_path)

@@ -99,10 +99,9 @@ def _tell(row: Row | None) -> None:
 
 def few_classes(rows: list[Row]) -> tuple[list[Row], int]:
     """Without the latents of each class where they would fill the screen; and how many these are."""
-    single = [row for row in rows if row.suite == "latents" and row.condition.get("class") != "all"]
-    if len(single) <= MOST_CLASSES:
-        return rows, 0
-    return [row for row in rows if row not in single], len(single)
+    rest = [row for row in rows if row.suite != "latents" or row.condition["class"] == "all"]
+    hidden = len(rows) - len(rest)
+    return (rest, hidden) if hidden > MOST_CLASSES else (rows, 0)
 
 
 def _condition(row: Row) -> str:

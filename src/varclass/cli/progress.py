@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from varclass.core.consistency import FEWEST
 from varclass.training.batches import Plan
 from varclass.training.reporting import Reporter
 from varclass.training.runs import Run
@@ -109,12 +110,13 @@ class Progress(Reporter):
             self.console.print(f"already trained: {run.path}")
         score = record.get("validation")
         if score:
-            by_it = ", which it was settled by" if "separation" in score and "cross_fit" not in record else ""
+            settled = "separation" in score and "cross_fit" not in record and score["n"] >= FEWEST
+            by_it = ", which it was settled by" if settled else ""
             text = f"validation (n={score['n']}{by_it}): accuracy {score['accuracy']:.2%}, NLL {score['nll']:.4f}"
             self.console.print(f"{text}; {record['seconds']:.1f} s, {record['epochs']} epochs")
         if crossed := record.get("cross_fit"):
             text = f"cross-fitted (n={crossed['n']}, {crossed['folds']} folds): accuracy {crossed['accuracy']:.2%}"
             self.console.print(f"{text}, NLL {crossed['nll']:.4f}; {record['seconds'] + crossed['seconds']:.1f} s in all")
-        if self.trained and "now" in described(record["head"]):
+        if self.trained and "separation=auto" in record["head"]:
             self.console.print(f"head: {described(record['head'])}")
         self.console.print(str(run.path))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 
 import torch
 from torch import Tensor
@@ -88,7 +89,7 @@ def separation_for(accuracy: float, num_classes: int, label_probs: Tensor | None
     """
     probs = _label_probs(label_probs, check_count("num_classes", num_classes, 2))
     least = float(probs.max())
-    if not isinstance(accuracy, (int, float)) or not least < accuracy < 1:
+    if not isinstance(accuracy, Real) or not least < accuracy < 1:
         raise ValueError(
             f"accuracy must lie between {least:.6g}, the largest p(y), and 1, both excluded; got {accuracy!r}, "
             "which no separation anticipates: give the separation as a number"
@@ -127,7 +128,7 @@ def width_for(
     low, high = -WIDEST, WIDEST
     try:
         most, least = accuracy_at(low), accuracy_at(high)
-        if not isinstance(accuracy, (int, float)) or not least < accuracy < most:
+        if not isinstance(accuracy, Real) or not least < accuracy < most:
             raise ValueError(
                 f"accuracy must lie between {least:.6g} and {most:.6g}, which these priors anticipate a thousand times as wide "
                 f"and a thousandth as wide; got {accuracy!r}"

@@ -31,6 +31,7 @@ from varclass.core.axes import AxesPrior
 from varclass.core.covariance import MOST_CLASSES, PRIOR_DEVIATION, best_shape
 from varclass.core.label_prior import possible_classes
 from varclass.core.posterior import DeltaPosterior
+from varclass.core.priors import GaussianPrior
 
 if TYPE_CHECKING:
     from varclass.core.head import VariationalHead
@@ -175,6 +176,22 @@ def _no_surer(confidence: Sequence[float], accuracy: float) -> float:
         return -math.inf if beyond == 0 else math.inf
     higher, lower = confidence[beyond - 1 : beyond + 1]
     return STEP * (beyond - 1 - STEPS + (higher - accuracy) / (higher - lower))
+
+
+def settle(head: VariationalHead, held: HeldOut) -> float:
+    """`VariationalHead.settle_from`: sigma and, on axes, a covariance; too few samples settle nothing."""
+    prior = head.class_prior
+    assert isinstance(prior, GaussianPrior)
+    if held.count < FEWEST:
+        return prior.radius
+    if not bool(held.losses.isfinite().all()):
+        raise ValueError("settle needs features with finite log p(y|z); got NaN or infinity among the held-out ones")
+    before = prior.distance
+    head.widen()
+    # Log-odds grow with the distance of the means from here on; on axes they are a softmax layer's whatever it is.
+    grown = 1.0 if isinstance(prior, AxesPrior) else prior.distance / before
+    separation = head.settle_by(grown * best_temperature(held.losses, prior.settled * math.sqrt(grown)))
+    return settle_shape(prior, head.log_label(), held) if isinstance(prior, AxesPrior) else separation
 
 
 def settle_shape(class_prior: AxesPrior, log_label: Tensor, held: HeldOut) -> float:

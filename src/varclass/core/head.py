@@ -314,20 +314,7 @@ class VariationalHead(nn.Module):
 
     def settle_from(self, held: consistency.HeldOut) -> float:
         """The same from what `look_at` said, of several batches joined by `HeldOut.of`."""
-        prior = self.class_prior
-        assert isinstance(prior, GaussianPrior)
-        if held.count < consistency.FEWEST:
-            return prior.radius
-        if not bool(held.losses.isfinite().all()):
-            raise ValueError("settle needs features with finite log p(y|z); got NaN or infinity among the held-out ones")
-        before = prior.distance
-        self.widen()
-        # Log-odds grow with the distance of the means from here on; on axes they are a softmax layer's whatever it is.
-        grown = 1.0 if isinstance(prior, AxesPrior) else prior.distance / before
-        separation = self.settle_by(grown * consistency.best_temperature(held.losses, prior.settled * math.sqrt(grown)))
-        if isinstance(prior, AxesPrior):
-            return consistency.settle_shape(prior, self.log_label(), held)
-        return separation
+        return consistency.settle(self, held)
 
     @property
     def separation(self) -> float | None:

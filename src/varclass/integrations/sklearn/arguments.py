@@ -46,10 +46,8 @@ def counted(x: np.ndarray, codes: np.ndarray, weight: Any) -> tuple[np.ndarray, 
 def split_folds(codes: np.ndarray, folds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """(rows, held out) of each fold, with the classes in proportion; a class's only sample is held out by none."""
     several = np.flatnonzero(np.bincount(codes)[codes] > 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # of classes with fewer samples than folds: some folds hold out none of them
+    with warnings.catch_warnings():  # of classes with fewer samples than folds: some folds hold out none of them
+        warnings.simplefilter("ignore", UserWarning)
         parts = list(StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several]))
     for _, held_out in parts:
         rest = several[held_out]
